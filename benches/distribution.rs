@@ -24,7 +24,7 @@ const GENERATIONS: usize = 15;
 const EXCHANGED: usize = 65_536;
 const EXCHANGES: usize = 500;
 
-type Measured = Result<serde_json::Value, Box<dyn Error + Send + Sync>>;
+type Measurement = Result<serde_json::Value, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut communicator = detect()?;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 }
 
 /// Median seconds of the parts of a generation: a network and a batch as in the example mnist.
-fn generations(population: usize, communicator: &mut dyn Communicator) -> Measured {
+fn generations(population: usize, communicator: &mut dyn Communicator) -> Measurement {
     let device = Device::flex();
     device.seed(0);
     let mut model: Mlp = MlpConfig::new(vec![784, 128, 10]).init(&device);
@@ -84,7 +84,7 @@ fn generations(population: usize, communicator: &mut dyn Communicator) -> Measur
 }
 
 /// Seconds of an exchange of fitness, of which each rank has its share.
-fn exchange(communicator: &mut dyn Communicator) -> Measured {
+fn exchange(communicator: &mut dyn Communicator) -> Measurement {
     let own = vec![1; EXCHANGED / communicator.size()];
     let mut seconds = Vec::new();
     for _ in 0..EXCHANGES {

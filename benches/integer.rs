@@ -12,7 +12,7 @@ use eggroll::train::{EvolutionStrategyConfig, Fitness, MemberChunk, Population};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-struct Work {
+struct IntegerWork {
     width: usize,
     layers: usize,
     steps: usize,
@@ -20,14 +20,14 @@ struct Work {
     chunk: usize,
 }
 
-const CELLS: [Work; 3] = [
-    Work { width: 128, layers: 2, steps: 128, population: 256, chunk: 32 },
-    Work { width: 512, layers: 4, steps: 64, population: 32, chunk: 16 },
-    Work { width: 64, layers: 2, steps: 32, population: 512, chunk: 64 },
+const CELLS: [IntegerWork; 3] = [
+    IntegerWork { width: 128, layers: 2, steps: 128, population: 256, chunk: 32 },
+    IntegerWork { width: 512, layers: 4, steps: 64, population: 32, chunk: 16 },
+    IntegerWork { width: 64, layers: 2, steps: 32, population: 512, chunk: 64 },
 ];
 
 /// `[population, steps]` bytes, the same for both members of a pair.
-fn tokens(work: &Work, device: &Device) -> Tensor<2, Int> {
+fn tokens(work: &IntegerWork, device: &Device) -> Tensor<2, Int> {
     let byte = |m: usize, t: usize| ((m / 2 * 7919 + t * 104_729) % 96 + 32) as i32;
     let bytes = (0..work.population).flat_map(|m| (0..work.steps).map(move |t| byte(m, t))).collect::<Vec<_>>();
     Tensor::from_data(TensorData::new(bytes, [work.population, work.steps]), device)

@@ -6,12 +6,12 @@ use eggroll::core::rng::rademacher::fill_signs_on;
 use eggroll::core::{InstructionSet, NoiseDistribution, NoiseKey};
 use std::hint::black_box;
 
-type Fill = fn(InstructionSet, NoiseKey, u32, usize, &mut [f32]);
+type NoiseFill = fn(InstructionSet, NoiseKey, u32, usize, &mut [f32]);
 
 fn noise(c: &mut Criterion) {
     let key = NoiseKey::new(0, 0, 0);
     let signs = key.with_distribution(NoiseDistribution::Rademacher);
-    for (name, key, fill) in [("normals", key, fill_normals_on as Fill), ("signs", signs, fill_signs_on)] {
+    for (name, key, fill) in [("normals", key, fill_normals_on as NoiseFill), ("signs", signs, fill_signs_on)] {
         let mut group = c.benchmark_group(name);
         // A run of the noise of one pair, as kernels draw it: signs waste most of a group when few are needed.
         for len in [256, 4096] {

@@ -29,7 +29,7 @@ const ALONE: u32 = 1_000_000;
 
 /// Times rollouts of populations.
 #[derive(Parser)]
-struct Args {
+struct RolloutArgs {
     /// Training runs of each network and population.
     #[arg(long, default_value_t = 5)]
     runs: u64,
@@ -57,14 +57,14 @@ struct Cell {
 
 /// A training run.
 #[derive(Default)]
-struct Run {
+struct TimedRun {
     env_steps: u64,
     episodes: u64,
     evaluate: f64,
     update: f64,
 }
 
-impl Run {
+impl TimedRun {
     fn seconds(&self) -> f64 {
         self.evaluate + self.update
     }
@@ -107,7 +107,7 @@ fn cells(test: bool) -> Vec<(Cell, bool)> {
     fused.chain(tensors.map(|cell| (cell, false))).collect()
 }
 
-fn train(cell: &Cell, fused: bool, generations: u64, seed: u64, device: &Device) -> Result<Run, Box<dyn Error>> {
+fn train(cell: &Cell, fused: bool, generations: u64, seed: u64, device: &Device) -> Result<TimedRun, Box<dyn Error>> {
     device.seed(seed);
     let sizes = [&[4][..], &cell.hidden, &[2]].concat();
     let mut policy = MlpConfig::new(sizes).init(device);
@@ -118,7 +118,7 @@ fn train(cell: &Cell, fused: bool, generations: u64, seed: u64, device: &Device)
         .with_seed(seed);
     let mut strategy = config.try_init(&policy)?;
     let rollouts = RolloutConfig::new().with_fused(fused).with_seed(seed).init(CartPole::new())?;
-    let mut run = Run::default();
+    let mut run = TimedRun::default();
     for _ in 0..generations {
         let begin = Instant::now();
         let population = strategy.ask();
@@ -157,10 +157,10 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
 }
 
 /// Of time in rollouts, what is not the environment is the forward, with the drawing of its noise.
-fn figures(cell: Cell, fused: bool, runs: &[Run], environment: f64) -> Figures {
+fn figures(cell: Cell, fused: bool, runs: &[TimedRun], environment: f64) -> Figures {
     let mut rates: Vec<f64> = runs.iter().map(|run| run.env_steps as f64 / run.seconds()).collect();
-    let sum = |value: fn(&Run) -> f64| runs.iter().map(value).sum::<f64>();
-    let (steps, seconds) = (sum(|run| run.env_steps as f64), sum(Run::seconds));
+    let sum = |value: fn(&TimedRun) -> f64| runs.iter().map(value).sum::<f64>();
+    let (steps, seconds) = (sum(|run| run.env_steps as f64), sum(TimedRun::seconds));
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let (environment, update) = (steps * environment / cores / seconds, sum(|run| run.update) / seconds);
     Figures {
@@ -177,7 +177,7 @@ fn figures(cell: Cell, fused: bool, runs: &[Run], environment: f64) -> Figures {
 }
 
 /// The peer's figures of the fused cells.
-fn jax(args: &Args, cells: &[Cell]) -> Result<Vec<PeerFigures>, Box<dyn Error>> {
+fn jax(args: &RolloutArgs, cells: &[Cell]) -> Result<Vec<PeerFigures>, Box<dyn Error>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/jax_rollout.py");
     let name = |cell: &Cell| {
         let widths: Vec<String> = cell.hidden.iter().map(ToString::to_string).collect();
@@ -220,13 +220,13 @@ fn print(figures: &Figures) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = Args::parse();
+    let mut args = RolloutArgs::parse();
     if !args.bench {
         (args.runs, args.generations) = (1, 2);
     }
     let cells = cells(!args.bench);
     let device = Device::flex();
-    let mut runs: Vec<Vec<Run>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut runs: Vec<Vec<TimedRun>> = cells.iter().map(|_| Vec::new()).collect();
     let mut environment = Vec::new();
     train(&cells[0].0, true, args.generations, 0, &device)?; // threads are made
     for seed in 0..args.runs {

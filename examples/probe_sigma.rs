@@ -3,15 +3,15 @@
 
 use eggroll::prelude::*;
 use eggroll_examples::chart::{Picture, grid, sigma_probe};
-use eggroll_examples::digits::{Batches, Dataset, Images, Mlp};
+use eggroll_examples::digits::{Batches, Dataset, DigitsMlp, Images};
 
 const SIGMAS: [f64; 9] = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0];
 
-fn likelihood(population: &Population, model: &Mlp, batch: &Dataset) -> Fitness {
+fn likelihood(population: &Population, model: &DigitsMlp, batch: &Dataset) -> Fitness {
     population.evaluate(|members| -members.cross_entropy(model.forward(batch.images.clone()), batch.labels.clone()))
 }
 
-fn accuracy(population: &Population, model: &Mlp, batch: &Dataset) -> Fitness {
+fn accuracy(population: &Population, model: &DigitsMlp, batch: &Dataset) -> Fitness {
     population.evaluate(|members| members.accuracy(model.forward(batch.images.clone()), batch.labels.clone()))
 }
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), eggroll_examples::Failure> {
     let images = Images::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist").as_ref(), "train")?;
     let mut batches = Batches::new(0, images.len(), 128, 0);
     let mut batch = |generation| Dataset::new(&images.select(&batches.samples(generation)), images.scale(), &device);
-    let mut model = Mlp::new(784, &[64], &device);
+    let mut model = DigitsMlp::new(784, &[64], &device);
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
     let mut strategy = config.with_population_size(512).with_learning_rate(0.01).try_init(&model)?;
 

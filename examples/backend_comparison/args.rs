@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Runs the same workload on every available backend and prints one table.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct ComparisonArgs {
     /// Folder for comparison.json, comparison.svg and report.html.
     #[arg(long, default_value = "runs/backend_comparison")]
     pub out: PathBuf,
@@ -57,7 +57,7 @@ pub struct Args {
     pub row: Option<PathBuf>,
 }
 
-impl Args {
+impl ComparisonArgs {
     /// Refuses settings of a measurement where files are merged.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         match self.merge.is_empty() {

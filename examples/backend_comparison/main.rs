@@ -35,7 +35,7 @@ mod rows;
 mod timing;
 mod training;
 
-use args::Args;
+use args::ComparisonArgs;
 use eggroll::run::report::FILE;
 use eggroll_examples::chart::Picture;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
@@ -51,7 +51,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let (args, given) = options::parse::<Args>();
+    let (args, given) = options::parse::<ComparisonArgs>();
     main_of(|| match (args.only, &args.row) {
         // A signal ends it at once: it is another process that knows what to do then.
         (Some(backend), Some(path)) => args.trace.around(|| measure::write_row(&args, backend, path)),
@@ -62,7 +62,7 @@ pub(crate) fn main() -> ExitCode {
     })
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &ComparisonArgs, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let merging = !args.merge.is_empty();
     let merged = merging.then(|| Comparison::merged(&args.merge)).transpose()?;
@@ -82,7 +82,7 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// Writes the JSON file, the chart and the page.
-fn write(args: &Args, comparison: &Comparison) -> Result<[PathBuf; 3], Failure> {
+fn write(args: &ComparisonArgs, comparison: &Comparison) -> Result<[PathBuf; 3], Failure> {
     let files = ["comparison.json", "comparison.svg", FILE].map(|name| args.out.join(name));
     comparison.write(&files[0])?;
     chart::chart(comparison).write(&files[1])?;

@@ -1,7 +1,7 @@
 //! All the work on one backend after the other, each in a separate process: a driver may crash the one that it is in.
 
-use super::args::Args;
-use super::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
+use super::args::ComparisonArgs;
+use super::rows::{BackendOutcome, BackendRow, Comparison, Figures, Machine, Memory};
 use super::training::{Mnist, Trainer};
 use super::{oracle, timing};
 use burn::tensor::{Device, Tensor};
@@ -20,7 +20,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Runs every chosen backend. A signal ends it, and leaves out the backend that was running.
-pub fn measure(args: &Args, signals: &Signals) -> Result<(Comparison, Ending), Failure> {
+pub fn measure(args: &ComparisonArgs, signals: &Signals) -> Result<(Comparison, Ending), Failure> {
     let chosen = args.chosen()?;
     // No backend can do without it: one error instead of one for each.
     Mnist::read(&args.data)?;
@@ -36,7 +36,7 @@ pub fn measure(args: &Args, signals: &Signals) -> Result<(Comparison, Ending), F
 }
 
 /// The row of a backend, from its process; nothing if a signal came.
-fn row(args: &Args, backend: DeviceName, signals: &Signals) -> Result<Option<Row>, Failure> {
+fn row(args: &ComparisonArgs, backend: DeviceName, signals: &Signals) -> Result<Option<BackendRow>, Failure> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("row.json");
     let mut command = Command::new(std::env::current_exe()?);
@@ -51,11 +51,11 @@ fn row(args: &Args, backend: DeviceName, signals: &Signals) -> Result<Option<Row
         End::Exited(status) => format!("its process ended with {status}"),
         End::TimedOut => format!("its process did not end within {} s", args.limit),
     };
-    Ok(Some(Row::new(args, backend.to_string(), Outcome::Failed { reason })))
+    Ok(Some(BackendRow::new(args, backend.to_string(), BackendOutcome::Failed { reason })))
 }
 
 /// Measures one backend in this process and writes its row.
-pub fn write_row(args: &Args, backend: DeviceName, path: &Path) -> Result<Ending, Failure> {
+pub fn write_row(args: &ComparisonArgs, backend: DeviceName, path: &Path) -> Result<Ending, Failure> {
     let row = measured(args, backend);
     // Renamed into place: a row that is there is whole.
     let part = path.with_extension("part");
@@ -64,18 +64,18 @@ pub fn write_row(args: &Args, backend: DeviceName, path: &Path) -> Result<Ending
     Ok(Ending::Finished)
 }
 
-fn measured(args: &Args, backend: DeviceName) -> Row {
+fn measured(args: &ComparisonArgs, backend: DeviceName) -> BackendRow {
     let name = backend.to_string();
     let opened = match guarded(|| present(backend)) {
         Ok(opened) => opened,
-        Err(reason) => return Row::new(args, name, Outcome::Absent { reason }),
+        Err(reason) => return BackendRow::new(args, name, BackendOutcome::Absent { reason }),
     };
     let outcome = match guarded(|| figures(args, backend, &opened.device)) {
-        Ok(figures) => Outcome::Ran(Box::new(figures)),
-        Err(reason) => Outcome::Failed { reason },
+        Ok(figures) => BackendOutcome::Ran(Box::new(figures)),
+        Err(reason) => BackendOutcome::Failed { reason },
     };
     let device = Some(format!("{:?}", opened.device));
-    Row { device, hardware: Some(opened.hardware), ..Row::new(args, name, outcome) }
+    BackendRow { device, hardware: Some(opened.hardware), ..BackendRow::new(args, name, outcome) }
 }
 
 /// Opens the device: it is present if values come back from it.
@@ -88,7 +88,7 @@ fn present(backend: DeviceName) -> Result<Opened, Failure> {
     }
 }
 
-fn figures(args: &Args, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
+fn figures(args: &ComparisonArgs, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
     let mnist = Mnist::read(&args.data)?;
     let max_error = oracle::max_error(backend, device)?;
     section(&format!("{backend}, forward and estimate"));

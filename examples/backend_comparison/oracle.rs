@@ -27,11 +27,11 @@ const FAR: f64 = 0.1;
 /// An error if it is above the tolerance, or if the noise of the neighboring pairs would have passed too.
 pub fn max_error(backend: DeviceName, device: &Device) -> Result<f64, Failure> {
     let tolerance = if backend.to_string().starts_with("cuda") { TF32_TOLERANCE } else { TOLERANCE };
-    let case = Case::new();
+    let case = OracleCase::new();
     let mut largest = 0f64;
     for (name, compute, expected) in [
-        ("forward", Case::forward as fn(&Case, u32, &Device) -> Vec<f32>, case.expected_forward()),
-        ("estimate", Case::estimate, case.expected_estimate()),
+        ("forward", OracleCase::forward as fn(&OracleCase, u32, &Device) -> Vec<f32>, case.expected_forward()),
+        ("estimate", OracleCase::estimate, case.expected_estimate()),
     ] {
         let error = distance(&compute(&case, FIRST_PAIR, device), &expected);
         if error >= tolerance {
@@ -46,7 +46,7 @@ pub fn max_error(backend: DeviceName, device: &Device) -> Result<f64, Failure> {
     Ok(largest)
 }
 
-struct Case {
+struct OracleCase {
     /// `[members · rows, d_input]`
     x: Vec<f32>,
     /// `[d_input, d_output]`
@@ -56,7 +56,7 @@ struct Case {
     noise: LowRankNoise,
 }
 
-impl Case {
+impl OracleCase {
     fn new() -> Self {
         let [d_input, d_output] = SHAPE;
         Self {

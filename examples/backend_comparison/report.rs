@@ -1,7 +1,7 @@
 //! The table, the page, and the result line.
 
 use super::chart;
-use super::rows::{Comparison, Figures, Machine, Outcome, Row};
+use super::rows::{BackendOutcome, BackendRow, Comparison, Figures, Machine};
 use eggroll::core::messages::shown;
 use eggroll::run::report::{Page, Session};
 use eggroll_examples::Ending;
@@ -93,16 +93,16 @@ pub fn page(comparison: &Comparison) -> Page {
 }
 
 /// A line of the table. One without figures says why in its column of the work.
-fn cells(name: String, row: &Row) -> [String; TITLES.len()] {
+fn cells(name: String, row: &BackendRow) -> [String; TITLES.len()] {
     let without = |word: &str| {
         let mut cells = TITLES.map(|_| "-".to_owned());
         (cells[0], cells[1]) = (name.clone(), word.to_owned());
         cells
     };
     let Figures { max_error, times, training, work, memory } = match &row.outcome {
-        Outcome::Ran(figures) => figures.as_ref(),
-        Outcome::Absent { .. } => return without("absent"),
-        Outcome::Failed { .. } => return without("failed"),
+        BackendOutcome::Ran(figures) => figures.as_ref(),
+        BackendOutcome::Absent { .. } => return without("absent"),
+        BackendOutcome::Failed { .. } => return without("failed"),
     };
     let mib = |bytes: Option<u64>| bytes.map_or("-".into(), |bytes| format!("{:.1}", bytes as f64 / (1 << 20) as f64));
     [

@@ -1,6 +1,6 @@
 //! What is written to JSON and read back to be merged: one row for each backend, and the machines they ran on.
 
-use super::args::Args;
+use super::args::ComparisonArgs;
 use eggroll_examples::Failure;
 use serde::{Deserialize, Serialize};
 use std::env::consts::{ARCH, OS};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
     pub machines: Vec<Machine>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<BackendRow>,
 }
 
 /// A machine and the build that ran there. Not its host name.
@@ -27,7 +27,7 @@ pub struct Machine {
 
 /// One backend on one machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub struct BackendRow {
     pub label: String,
     pub backend: String,
     pub size: String,
@@ -39,12 +39,12 @@ pub struct Row {
     /// The driver's name of the hardware, or the CPU's instruction set.
     pub hardware: Option<String>,
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: BackendOutcome,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum BackendOutcome {
     Ran(Box<Figures>),
     /// Compiled in, but without a device.
     Absent {
@@ -60,15 +60,15 @@ pub enum Outcome {
 pub struct Figures {
     /// Largest absolute distance from the f64 oracle.
     pub max_error: f64,
-    pub times: Times,
+    pub times: OperationTimes,
     pub training: Training,
     /// Of one generation of the training.
-    pub work: Work,
+    pub work: WorkCounts,
     pub memory: Memory,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Times {
+pub struct OperationTimes {
     pub inference_ms: f64,
     pub forward_ms: f64,
     pub estimate_ms: f64,
@@ -85,7 +85,7 @@ pub struct Training {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Work {
+pub struct WorkCounts {
     pub launches: u64,
     pub kernels: u64,
     pub host_reads: u64,
@@ -114,8 +114,8 @@ impl Machine {
     }
 }
 
-impl Row {
-    pub fn new(args: &Args, backend: String, outcome: Outcome) -> Self {
+impl BackendRow {
+    pub fn new(args: &ComparisonArgs, backend: String, outcome: BackendOutcome) -> Self {
         Self {
             label: args.label.clone(),
             backend,
@@ -159,9 +159,9 @@ impl Comparison {
 
     /// Rows with names that tell them apart: the backend, with the machine's label where there is more than one, numbered
     /// where even that is not enough.
-    pub fn named(&self) -> impl Iterator<Item = (String, &Row)> {
+    pub fn named(&self) -> impl Iterator<Item = (String, &BackendRow)> {
         let labelled = self.rows.iter().any(|row| row.label != self.rows[0].label);
-        let plain = move |row: &Row| match labelled {
+        let plain = move |row: &BackendRow| match labelled {
             true => format!("{}/{}", row.label, row.backend),
             false => row.backend.clone(),
         };
@@ -174,23 +174,23 @@ impl Comparison {
         })
     }
 
-    pub fn ran(&self) -> impl Iterator<Item = (String, &Row, &Figures)> {
+    pub fn ran(&self) -> impl Iterator<Item = (String, &BackendRow, &Figures)> {
         self.named().filter_map(|(name, row)| match &row.outcome {
-            Outcome::Ran(figures) => Some((name, row, figures.as_ref())),
+            BackendOutcome::Ran(figures) => Some((name, row, figures.as_ref())),
             _ => None,
         })
     }
 
     pub fn absent(&self) -> impl Iterator<Item = (String, &str)> {
         self.named().filter_map(|(name, row)| match &row.outcome {
-            Outcome::Absent { reason } => Some((name, reason.as_str())),
+            BackendOutcome::Absent { reason } => Some((name, reason.as_str())),
             _ => None,
         })
     }
 
     pub fn failed(&self) -> impl Iterator<Item = (String, &str)> {
         self.named().filter_map(|(name, row)| match &row.outcome {
-            Outcome::Failed { reason } => Some((name, reason.as_str())),
+            BackendOutcome::Failed { reason } => Some((name, reason.as_str())),
             _ => None,
         })
     }

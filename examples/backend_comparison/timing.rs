@@ -1,7 +1,7 @@
 //! Forward and estimate of a population against plain inference, in turn, so that all see the same machine.
 
-use super::args::Args;
-use super::rows::Times;
+use super::args::ComparisonArgs;
+use super::rows::OperationTimes;
 use burn::tensor::{Device, Distribution, Tensor};
 use eggroll::core::{EggrollConfig, NoiseSourceConfig, profile};
 use eggroll_examples::Failure;
@@ -15,7 +15,7 @@ const WARM_UP: usize = 2;
 const MIN_ROUNDS: usize = 5;
 
 /// Medians of the three passes, and the bytes of noise that the population keeps between them.
-pub fn measure(args: &Args, device: &Device) -> Result<(Times, u64), Failure> {
+pub fn measure(args: &ComparisonArgs, device: &Device) -> Result<(OperationTimes, u64), Failure> {
     device.seed(0);
     let network = Network::new(args.size, device);
     let noiser = EggrollConfig::new().with_rank(args.rank).into();
@@ -39,7 +39,7 @@ pub fn measure(args: &Args, device: &Device) -> Result<(Times, u64), Failure> {
         rounds.push(round()?);
     }
     let [inference_ms, forward_ms, estimate_ms] = [0, 1, 2].map(|pass| median(&rounds, pass));
-    let times = Times {
+    let times = OperationTimes {
         inference_ms,
         forward_ms,
         estimate_ms,

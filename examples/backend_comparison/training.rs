@@ -1,6 +1,6 @@
 //! A short training on MNIST, and what one of its generations launches and reads.
 
-use super::rows::{Training, Work};
+use super::rows::{Training, WorkCounts};
 use super::timing::sync;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::{EggrollConfig, NoiseKey, counters, reference};
 use eggroll::train::{EvolutionStrategy, EvolutionStrategyConfig, MemberChunk};
 use eggroll_examples::Failure;
-use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Batches, Dataset, DigitsMlp, Images, PixelScale};
 use std::path::Path;
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ const WARM_UP: usize = 2;
 /// The training images, in host memory.
 pub struct Mnist {
     images: Images,
-    scale: Scale,
+    scale: PixelScale,
 }
 
 impl Mnist {
@@ -52,7 +52,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Trains, and counts the work of one more generation.
-    pub fn run(&mut self, rank: usize, generations: u64) -> Result<(Training, Work), Failure> {
+    pub fn run(&mut self, rank: usize, generations: u64) -> Result<(Training, WorkCounts), Failure> {
         let mut model = self.model();
         let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), AdamConfig::new())
             .with_population_size(MEMBERS)
@@ -76,7 +76,7 @@ impl<'a> Trainer<'a> {
         Ok((Training { final_fitness, generations_per_second }, self.count(&mut strategy, model)?))
     }
 
-    fn generation(&mut self, strategy: &mut EvolutionStrategy, mut model: Mlp) -> Result<Mlp, Failure> {
+    fn generation(&mut self, strategy: &mut EvolutionStrategy, mut model: DigitsMlp) -> Result<DigitsMlp, Failure> {
         let population = strategy.ask();
         let samples = self.batches.samples(population.generation());
         let batch = Dataset::new(&self.mnist.images.select(&samples), self.mnist.scale, self.device);
@@ -93,7 +93,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// What a generation launches and reads, evaluated on this thread alone: launches are counted by thread.
-    fn count(&mut self, strategy: &mut EvolutionStrategy, model: Mlp) -> Result<Work, Failure> {
+    fn count(&mut self, strategy: &mut EvolutionStrategy, model: DigitsMlp) -> Result<WorkCounts, Failure> {
         self.counts = true;
         sync(self.device)?;
         let (before, kernels) = (counters::snapshot(), counters::kernels());
@@ -101,7 +101,7 @@ impl<'a> Trainer<'a> {
         sync(self.device)?;
         drop(model);
         let work = counters::snapshot() - before;
-        Ok(Work {
+        Ok(WorkCounts {
             launches: work.launches,
             kernels: counters::kernels() - kernels,
             host_reads: work.host_reads,
@@ -110,17 +110,17 @@ impl<'a> Trainer<'a> {
     }
 
     /// The same weights on every backend, which Burn's own generators do not give.
-    fn model(&self) -> Mlp {
-        Mlp::new(self.mnist.images.size(), &[HIDDEN], self.device).map(&mut Weights { position: 0 })
+    fn model(&self) -> DigitsMlp {
+        DigitsMlp::new(self.mnist.images.size(), &[HIDDEN], self.device).map(&mut InitialWeights { position: 0 })
     }
 }
 
 /// Normals of variance `1/d_input` for matrices, zeros for biases.
-struct Weights {
+struct InitialWeights {
     position: u32,
 }
 
-impl ModuleMapper for Weights {
+impl ModuleMapper for InitialWeights {
     fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let key = NoiseKey::new(SEED_OF_WEIGHTS, self.position, 0);
         self.position += 1;

@@ -11,7 +11,7 @@ use eggroll::nn::Mlp;
 use eggroll::rl::CartPole;
 use eggroll::run::RunFolder;
 use eggroll_examples::Failure;
-use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::control::{self, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
@@ -23,14 +23,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Balances a pole on a cart by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-struct Cli {
+struct CartPoleArgs {
     #[command(flatten)]
-    args: Args,
+    args: ControlArgs,
 }
 
 struct Balance;
 
-impl Task for Balance {
+impl ControlTask for Balance {
     type Environment = CartPole;
     type Network = Mlp;
 
@@ -38,11 +38,11 @@ impl Task for Balance {
         CartPole::new()
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> Mlp {
         control::perceptron(&self.environment(), settings, device)
     }
 
-    fn show(&self, network: &Mlp, settings: &Settings, folder: &RunFolder) -> Result<(), Failure> {
+    fn show(&self, network: &Mlp, settings: &ControlSettings, folder: &RunFolder) -> Result<(), Failure> {
         if settings.normalize || settings.sampled || settings.action_repeat > 1 {
             println!("no animation: it knows plain observations and one best action for each step");
             return Ok(());
@@ -56,6 +56,6 @@ impl Task for Balance {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let (Cli { args }, given) = options::parse();
+    let (CartPoleArgs { args }, given) = options::parse();
     control::main(&args, &given, &[&Balance])
 }

@@ -18,7 +18,7 @@ const SECONDS: f64 = 600.0;
 /// Trains a language model of bytes by evolution strategies, in integers only or in floats.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-pub struct Args {
+pub struct CharLmArgs {
     /// Folder for checkpoints, logs and the curve.
     #[arg(long, default_value = "runs/char_lm")]
     pub out: PathBuf,
@@ -36,9 +36,9 @@ pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
     #[command(flatten)]
-    pub limits: Limits,
+    pub limits: CharLmLimits,
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: CharLmSettings,
     #[command(flatten)]
     pub model: ModelSettings,
     /// Number of text samples to print at the end.
@@ -63,7 +63,7 @@ pub struct Args {
 
 /// Training ends at the first limit that is reached. Without limits it ends after 600 seconds.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Limits {
+pub struct CharLmLimits {
     /// Seconds of the run, including validation, checkpoints, and time before a --resume.
     #[arg(long)]
     pub seconds: Option<f64>,
@@ -74,7 +74,7 @@ pub struct Limits {
 
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct CharLmSettings {
     /// File to learn from, any bytes; it is read when the run starts. Byte 0 starts a new document.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"))]
     pub data: PathBuf,
@@ -246,7 +246,7 @@ pub enum VotesName {
     Signs,
 }
 
-impl Args {
+impl CharLmArgs {
     /// What draws a sample.
     pub fn sampler(&self, seed: u64) -> Result<Sampler, eggroll::run::Error> {
         Sampler::new(self.temperature, seed)?.with_min_p(self.min_p)?.with_presence_penalty(self.presence_penalty)
@@ -281,7 +281,7 @@ impl ModelSettings {
     }
 }
 
-impl Limits {
+impl CharLmLimits {
     /// Limits given anew in place of `self`.
     pub fn renewed(self, given: Self) -> Self {
         if given.seconds.is_none() && given.generations.is_none() { self } else { given }
@@ -301,7 +301,7 @@ const LONGEST: usize = 1 << 13;
 /// Rounds of counted numbers.
 const ROUNDS: usize = 100;
 
-impl Settings {
+impl CharLmSettings {
     /// The text to learn from.
     pub fn text(&self, own: &ModelSettings) -> Result<Text, eggroll::run::Error> {
         if !own.counting {
@@ -312,7 +312,7 @@ impl Settings {
     }
 
     /// Refuses what nothing else checks.
-    pub fn validate(&self, own: &ModelSettings, limits: Limits) -> Result<(), String> {
+    pub fn validate(&self, own: &ModelSettings, limits: CharLmLimits) -> Result<(), String> {
         if matches!(own.model, ModelName::Transformer | ModelName::FloatTransformer) {
             let ModelSettings { heads, context, .. } = *own;
             let Self { width, rank, seq, .. } = *self;

@@ -1,16 +1,16 @@
 //! Bits per byte as SVG.
 
-use super::report::{Baselines, Point};
+use super::report::{Baselines, CharLmPoint};
 use eggroll_examples::Failure;
 use eggroll_examples::chart::{Color, Corner, LineChart, Picture, Series};
 use std::path::Path;
 
 /// Draws bits per byte over the tokens read, training and validation, with the unigram and bigram baselines.
-pub fn draw(path: &Path, points: &[Point], baselines: Baselines) -> Result<(), Failure> {
+pub fn draw(path: &Path, points: &[CharLmPoint], baselines: Baselines) -> Result<(), Failure> {
     let Some(last) = points.last() else {
         return Ok(());
     };
-    let millions = |point: &Point| point.tokens as f64 / 1e6;
+    let millions = |point: &CharLmPoint| point.tokens as f64 / 1e6;
     let train: Vec<_> = points.iter().filter_map(|point| Some((millions(point), point.train_bits_per_byte?))).collect();
     let valid: Vec<_> = points.iter().map(|point| (millions(point), point.valid_bits_per_byte)).collect();
     let bits = || train.iter().chain(&valid).map(|(_, bits)| *bits);

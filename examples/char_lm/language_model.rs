@@ -1,6 +1,6 @@
 //! What the run needs of a model in addition to its predictions.
 
-use super::args::{ModelSettings, Settings};
+use super::args::{CharLmSettings, ModelSettings};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::nn::integer::transformer::{Transformer, TransformerState};
@@ -21,10 +21,10 @@ pub trait LanguageModel: ByteModel + Sync {
     const SHOWS_ACTIVATIONS: bool = false;
 
     /// A model of `vocab` tokens with random weights.
-    fn new(settings: &Settings, own: &ModelSettings, vocab: usize, device: &Device) -> Self;
+    fn new(settings: &CharLmSettings, own: &ModelSettings, vocab: usize, device: &Device) -> Self;
 
     /// How it is trained, on a CPU or another device.
-    fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig;
+    fn strategy(settings: &CharLmSettings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig;
 
     /// The scores of a generation, of which each group of members reads a stream; `state` is that of all members.
     fn evaluate(
@@ -64,11 +64,11 @@ impl LanguageModel for EggModel {
     const NAME: &'static str = "integer";
     type Saved = SavedState;
 
-    fn new(settings: &Settings, _own: &ModelSettings, vocab: usize, device: &Device) -> Self {
+    fn new(settings: &CharLmSettings, _own: &ModelSettings, vocab: usize, device: &Device) -> Self {
         settings.integer_model(vocab).init(device)
     }
 
-    fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
+    fn strategy(settings: &CharLmSettings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
         settings.integer_strategy(own, cpu)
     }
 
@@ -87,11 +87,11 @@ impl LanguageModel for Transformer {
     const KEEPS_STATE: bool = false;
     const SHOWS_ACTIVATIONS: bool = true;
 
-    fn new(settings: &Settings, own: &ModelSettings, vocab: usize, device: &Device) -> Self {
+    fn new(settings: &CharLmSettings, own: &ModelSettings, vocab: usize, device: &Device) -> Self {
         settings.transformer(own, vocab).init(device)
     }
 
-    fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
+    fn strategy(settings: &CharLmSettings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
         settings.integer_strategy(own, cpu)
     }
 

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let (args, given) = options::parse::<args::Args>();
+    let (args, given) = options::parse::<args::CharLmArgs>();
     let signals = on_signals("this generation", checkpoints_in(&args.out));
     let tracing = args.trace.clone();
     main_of(|| tracing.around(|| train::run(args, &given, &signals)))

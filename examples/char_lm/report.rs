@@ -1,6 +1,6 @@
 //! What is printed, logged and drawn of a run.
 
-use super::args::{ModelSettings, Settings};
+use super::args::{CharLmSettings, ModelSettings};
 use super::chart;
 use super::language_model::LanguageModel;
 use super::timing::Timing;
@@ -96,7 +96,7 @@ impl<M> Interval<M> {
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub struct CharLmPoint {
     /// Generations done, from which lines of a log are told apart.
     pub generation: u64,
     pub seconds: f64,
@@ -114,7 +114,7 @@ pub struct Point {
 
 /// The table: printed, logged and drawn.
 pub struct Report<'a> {
-    settings: &'a Settings,
+    settings: &'a CharLmSettings,
     /// Bytes that all members read in a generation, and that a score is of.
     tokens: usize,
     scored: usize,
@@ -123,7 +123,7 @@ pub struct Report<'a> {
     curve: PathBuf,
     log: JsonLines,
     diagnostics: JsonLines,
-    points: Vec<Point>,
+    points: Vec<CharLmPoint>,
     /// Parameters that there was a warning for.
     warned: BTreeSet<String>,
     /// Whether the titles are printed.
@@ -136,14 +136,14 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     pub fn open(
         folder: &RunFolder,
-        (settings, own): (&'a Settings, &ModelSettings),
+        (settings, own): (&'a CharLmSettings, &ModelSettings),
         baselines: Baselines,
         held_out: HeldOut,
         generation: u64,
     ) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
         let diagnostics = JsonLines::open(folder.file("diagnostics.jsonl"), generation + 1)?;
-        let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
+        let points: Vec<CharLmPoint> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
         let Baselines { unigram_bits, bigram_bits, unigram_entropy, bigram_entropy } = baselines;
         print_line!(
@@ -193,7 +193,7 @@ impl<'a> Report<'a> {
         timing: &Timing,
     ) -> Result<(f64, Option<ActivationStatistics>), Failure> {
         let valid = self.held_out.bits_per_byte(model);
-        let point = Point {
+        let point = CharLmPoint {
             generation,
             seconds: self.seconds(),
             tokens: generation * self.tokens as u64,
@@ -297,7 +297,7 @@ fn print_table(of: &str, tensors: &[IntegerStatistics]) {
     }
 }
 
-impl Point {
+impl CharLmPoint {
     fn print(&self) {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
         let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{:.1} %", 100.0 * value));

@@ -1,6 +1,6 @@
 //! The models and the evolution strategy that settings stand for.
 
-use super::args::{LevelsName, ModelName, ModelSettings, OptimizerName, Settings, VotesName};
+use super::args::{CharLmSettings, LevelsName, ModelName, ModelSettings, OptimizerName, VotesName};
 use eggroll::core::QEggrollConfig;
 use eggroll::core::integer::{VoteLevels, Votes};
 use eggroll::nn::integer::EggModelConfig;
@@ -21,7 +21,7 @@ const ALPHA: f64 = 4.0;
 const VOTES_DECAY: u64 = 5000;
 const ADAM_W_DECAY: u64 = 2000;
 
-impl Settings {
+impl CharLmSettings {
     /// Streams of text that the population reads: one for each group of members, or those that all members of a float model read.
     pub fn streams(&self, own: &ModelSettings) -> usize {
         if own.model.is_float() { own.sequences } else { self.population / self.group_size }

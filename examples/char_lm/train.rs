@@ -1,6 +1,6 @@
 //! The run: text, model, what the learner asks of them.
 
-use super::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
+use super::args::{CharLmArgs, CharLmLimits, CharLmSettings, ModelName, ModelSettings, OptimizerName};
 use super::float::{Attention, FloatModel, Recurrence};
 use super::language_model::LanguageModel;
 use super::report::{Baselines, HeldOut, Interval, Report};
@@ -30,17 +30,17 @@ const SATURATED: &str = "Most saturated activation (%)";
 
 /// What is saved of a run next to its checkpoints.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedCharLmRun {
     #[serde(flatten)]
-    settings: Settings,
+    settings: CharLmSettings,
     #[serde(flatten)]
     model: ModelSettings,
     #[serde(flatten)]
-    limits: Limits,
+    limits: CharLmLimits,
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(mut args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(mut args: CharLmArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     args.settings.fill_in_size(&args.model, given);
     args.refuse_unused(given)?;
@@ -49,7 +49,7 @@ pub fn run(mut args: Args, given: &Given, signals: &Signals) -> Result<Ending, F
     if !args.resume && !args.forecast {
         folder.check()?;
     }
-    let earlier: Option<Saved> = if args.resume { Some(folder.resume()?) } else { None };
+    let earlier: Option<SavedCharLmRun> = if args.resume { Some(folder.resume()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
         ModelName::Integer => run_model::<EggModel>(args, opened, folder, earlier, signals),
         ModelName::Transformer => run_model::<Transformer>(args, opened, folder, earlier, signals),
@@ -59,10 +59,10 @@ pub fn run(mut args: Args, given: &Given, signals: &Signals) -> Result<Ending, F
 }
 
 fn run_model<M: LanguageModel>(
-    args: Args,
+    args: CharLmArgs,
     Opened { device, hardware }: Opened,
     folder: RunFolder,
-    earlier: Option<Saved>,
+    earlier: Option<SavedCharLmRun>,
     signals: &Signals,
 ) -> Result<Ending, Failure> {
     let (mut settings, mut model, limits) = match &earlier {
@@ -91,12 +91,12 @@ fn run_model<M: LanguageModel>(
         }
         return Ok(Ending::Finished);
     }
-    let saved = Saved { settings: settings.clone(), model, limits };
+    let saved = SavedCharLmRun { settings: settings.clone(), model, limits };
     match earlier {
         Some(_) => folder.save_settings(&saved)?,
         None => begin(&folder, &saved)?,
     }
-    let mut task = Task::<M> {
+    let mut task = CharLmTask::<M> {
         settings: &settings,
         model,
         folder: &folder,
@@ -126,7 +126,7 @@ fn run_model<M: LanguageModel>(
     }
     let outcome = args.observers.watch(training).launch(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
-    let Task { report, interval, timing, state, .. } = task;
+    let CharLmTask { report, interval, timing, state, .. } = task;
     let mut report = report.expect("opened when the run began");
     if report.generation() != Some(done) {
         report.add(done, &model, interval, &timing)?;
@@ -154,11 +154,11 @@ fn run_model<M: LanguageModel>(
 }
 
 /// Streams of text for the population, each member with a separate state; bits per byte on what is held out.
-struct Task<'a, M: LanguageModel> {
-    settings: &'a Settings,
+struct CharLmTask<'a, M: LanguageModel> {
+    settings: &'a CharLmSettings,
     model: ModelSettings,
     folder: &'a RunFolder,
-    limits: Limits,
+    limits: CharLmLimits,
     text_bytes: usize,
     /// That the model tells apart.
     tokens: usize,
@@ -174,7 +174,7 @@ struct Task<'a, M: LanguageModel> {
     interrupter: Interrupter,
 }
 
-impl<'a, M: LanguageModel> Task<'a, M> {
+impl<'a, M: LanguageModel> CharLmTask<'a, M> {
     fn report(&mut self) -> &mut Report<'a> {
         self.report.as_mut().expect("opened when the run began")
     }
@@ -187,7 +187,7 @@ impl<'a, M: LanguageModel> Task<'a, M> {
     }
 }
 
-impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
+impl<M: LanguageModel> EsTask<M> for CharLmTask<'_, M> {
     type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &M) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! Options and settings that the model, or what else is chosen, would ignore.
 
-use super::args::{Args, ModelName, ModelSettings};
+use super::args::{CharLmArgs, ModelName, ModelSettings};
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
 
@@ -27,7 +27,7 @@ const OF_RUNS: [&str; 4] = ["out", "seconds", "generations", "samples"];
 /// How a sample is drawn.
 const OF_SAMPLES: [&str; 5] = ["sample-bytes", "temperature", "min-p", "presence-penalty", "prompt"];
 
-impl Args {
+impl CharLmArgs {
     /// Refuses options that the model, or what else is chosen, would ignore.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         if self.resume {

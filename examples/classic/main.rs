@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
 use eggroll::rl::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
-use eggroll_examples::control::{self, Args, Run, Settings, Task};
+use eggroll_examples::control::{self, AnyTask, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
@@ -18,16 +18,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Solves classic control tasks by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-struct Cli {
+struct ClassicArgs {
     /// The tasks: all, unless given.
     #[arg(long, value_enum, value_delimiter = ',')]
-    env: Vec<Name>,
+    env: Vec<EnvironmentName>,
     #[command(flatten)]
-    args: Args,
+    args: ControlArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Name {
+enum EnvironmentName {
     CartPole,
     Pendulum,
     Acrobot,
@@ -38,7 +38,7 @@ enum Name {
 /// A perceptron in an environment.
 struct Classic<E>(E);
 
-impl<E: TensorEnvironment + Clone> Task for Classic<E> {
+impl<E: TensorEnvironment + Clone> ControlTask for Classic<E> {
     type Environment = E;
     type Network = Mlp;
 
@@ -46,13 +46,13 @@ impl<E: TensorEnvironment + Clone> Task for Classic<E> {
         self.0.clone()
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> Mlp {
         control::perceptron(&self.0, settings, device)
     }
 }
 
-impl Name {
-    fn task(self) -> Box<dyn Run> {
+impl EnvironmentName {
+    fn task(self) -> Box<dyn AnyTask> {
         match self {
             Self::CartPole => Box::new(Classic(CartPole::new())),
             Self::Pendulum => Box::new(Classic(Pendulum::new())),
@@ -64,9 +64,9 @@ impl Name {
 }
 
 fn main() -> ExitCode {
-    let (Cli { env, args }, given) = options::parse();
-    let names = if env.is_empty() { Name::value_variants() } else { &env };
-    let tasks: Vec<Box<dyn Run>> = names.iter().map(|name| name.task()).collect();
-    let tasks: Vec<&dyn Run> = tasks.iter().map(|task| &**task).collect();
+    let (ClassicArgs { env, args }, given) = options::parse();
+    let names = if env.is_empty() { EnvironmentName::value_variants() } else { &env };
+    let tasks: Vec<Box<dyn AnyTask>> = names.iter().map(|name| name.task()).collect();
+    let tasks: Vec<&dyn AnyTask> = tasks.iter().map(|task| &**task).collect();
     control::main(&args, &given, &tasks)
 }

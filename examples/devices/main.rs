@@ -18,7 +18,7 @@ const TYPES: [DType; 3] = [DType::BF16, DType::F16, DType::F32];
 
 /// Lists the devices of this build on this machine.
 #[derive(Parser, Debug)]
-struct Args {
+struct DevicesArgs {
     /// Only this one: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long)]
     backend: Option<DeviceName>,
@@ -40,11 +40,11 @@ fn type_name(dtype: DType) -> String {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = DevicesArgs::parse();
     main_of(|| run(&args))
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &DevicesArgs) -> Result<(), Failure> {
     let rows = match args.backend {
         Some(name) => {
             let opened = usable(name)?;

@@ -26,7 +26,7 @@ pub enum Role {
 /// EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
 #[derive(Parser, Debug)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct DistributedArgs {
     #[arg(value_enum)]
     pub role: Role,
     /// The server: nats://host:port, or tls://host:port.
@@ -96,7 +96,7 @@ pub struct Args {
 /// What the log-likelihood of a label can be.
 const SCORES: std::ops::RangeInclusive<f64> = -1e6..=0.0;
 
-impl Args {
+impl DistributedArgs {
     /// Folder of the coordinator's checkpoints.
     pub fn folder(&self) -> PathBuf {
         self.out.join(&self.run)

@@ -13,7 +13,7 @@
 mod args;
 mod spirals;
 
-use args::{Args, Role};
+use args::{DistributedArgs, Role};
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
@@ -32,7 +32,7 @@ use std::time::Instant;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = DistributedArgs::parse();
     let signals = match args.role {
         Role::Coordinator => on_signals("this generation", checkpoints_in(&args.folder())),
         Role::Worker => on_signals("this slice", || "another worker gets its slice".to_owned()),
@@ -52,7 +52,7 @@ fn checkpoints_in(folder: &Path) -> impl Fn() -> String + Send + Sync + 'static 
     }
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &DistributedArgs, signals: &Signals) -> Result<Ending, Failure> {
     // All nodes make the same first model and the same data.
     let device = Device::flex();
     device.seed(args.seed);
@@ -101,16 +101,16 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// What a role has when it ends: the coordinator's counts, too.
-type Trained = (EvolutionStrategy, Classifier, Option<Counts>);
+type RoleResult = (EvolutionStrategy, Classifier, Option<Counts>);
 
 /// The run in one process.
 fn alone(
-    args: &Args,
+    args: &DistributedArgs,
     mut strategy: EvolutionStrategy,
     mut model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
     signals: &Signals,
-) -> Result<Trained, Failure> {
+) -> Result<RoleResult, Failure> {
     while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = score(&model, &population)?;
@@ -122,12 +122,12 @@ fn alone(
 
 /// The run with workers: begun, or continued from the checkpoint in the folder and what the server has.
 fn coordinate(
-    args: &Args,
+    args: &DistributedArgs,
     strategy: EvolutionStrategy,
     model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
     signals: &Signals,
-) -> Result<Trained, Failure> {
+) -> Result<RoleResult, Failure> {
     let checkpoints = Checkpoints::new(args.folder()).with_config(strategy.config()).locked()?;
     let (mut strategy, mut model) = checkpoints.load_latest(model.clone())?.unwrap_or((strategy, model));
     let mut coordinator = Coordinator::connect(args.config()?, &strategy)?;
@@ -151,19 +151,19 @@ fn coordinate(
 
 /// Evaluates slices until the run is over, or a signal comes.
 fn work(
-    args: &Args,
+    args: &DistributedArgs,
     strategy: EvolutionStrategy,
     model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
     signals: &Signals,
-) -> Result<Trained, Failure> {
+) -> Result<RoleResult, Failure> {
     let mut worker = Worker::connect(args.config()?)?.with_interrupter(signals.interrupter());
     let (strategy, model) = worker.run(strategy, model, score)?;
     println!("{:?}", worker.report());
     Ok((strategy, model, None))
 }
 
-fn report(args: &Args, strategy: &EvolutionStrategy) {
+fn report(args: &DistributedArgs, strategy: &EvolutionStrategy) {
     let every = (args.generations / 10).max(1);
     if let Some(report) = strategy.report().filter(|_| strategy.generation().is_multiple_of(every)) {
         println!("{:>6} {:>9.4}", strategy.generation(), report.fitness_mean);

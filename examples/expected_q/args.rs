@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// decision in words.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-pub struct Args {
+pub struct ExpectedQArgs {
     /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
@@ -61,7 +61,7 @@ pub struct Args {
 /// What playing takes, and training does not.
 const OF_PLAY: [&str; 7] = ["worlds", "temperature", "games", "deals", "trumps", "no-speed", "svg"];
 
-impl Args {
+impl ExpectedQArgs {
     /// Refuses options that what else is chosen would ignore.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         match self.train {

@@ -4,7 +4,7 @@ use burn::tensor::{Bool, Device, Element, Int, Tensor, TensorData};
 use eggroll::rl::WorldKey;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::texas42::{
-    Bid, Contract, Deal, HAND, HAND_POINTS, POSITION_SIZE, Solver, State, Trumps, position, uniform_below,
+    Bid, Contract, Deal, HAND, HAND_POINTS, HandState, POSITION_SIZE, Solver, Trumps, position, uniform_below,
 };
 use std::thread;
 
@@ -67,7 +67,7 @@ impl Decisions {
             _ => Trumps::longest(deal.hands()[declarer]),
         };
         let contract = Contract::new(declarer, trumps, Bid::LOWEST);
-        let mut state = State::new(deal, contract);
+        let mut state = HandState::new(deal, contract);
         while !state.is_over() {
             let legal = state.legal_moves();
             let mut chosen = legal.iter().nth(uniform_below(legal.len() as u64, &mut words) as usize);

@@ -1,14 +1,14 @@
 //! Hands side by side: all players of a side decide together, for all hands.
 
-use crate::players::{Player, Work};
+use crate::players::{DecisionCost, Player};
 use eggroll::rl::{ExpectedValuesError, WorldKey};
 use eggroll_examples::texas42::{
-    Bid, Contract, DOMINOES, Deal, Domino, DominoSet, Observation, PLAYERS, State, Trumps,
+    Bid, Contract, DOMINOES, Deal, Domino, DominoSet, HandState, Observation, PLAYERS, Trumps,
 };
 
 /// A hand that is played, and what each player knows of it.
 pub struct Hand {
-    pub state: State,
+    pub state: HandState,
     pub seen: [Observation; PLAYERS],
     /// Address of its random numbers: a number for each hand of a run.
     number: u32,
@@ -60,7 +60,7 @@ impl Dealt {
 
     pub fn hand(self, trumps: Trumps) -> Hand {
         let seen = std::array::from_fn(|player| self.seen(player, trumps));
-        Hand { state: State::new(self.deal, self.contract(trumps)), seen, number: self.number }
+        Hand { state: HandState::new(self.deal, self.contract(trumps)), seen, number: self.number }
     }
 }
 
@@ -90,7 +90,7 @@ pub fn play(
     players: [&Player<'_>; 2],
     sides: &[usize],
     seed: u64,
-    work: &mut Work,
+    work: &mut DecisionCost,
 ) -> Result<(), ExpectedValuesError> {
     for _ in 0..DOMINOES {
         let turns: Vec<usize> = hands.iter().zip(sides).map(|(hand, side)| (hand.state.mover() + side) % 2).collect();

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (args, given) = options::parse::<args::Args>();
+    let (args, given) = options::parse::<args::ExpectedQArgs>();
     let signals = on_signals("this step", nothing);
     main_of(|| {
         args.refuse_unused(&given)?;

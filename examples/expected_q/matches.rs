@@ -2,7 +2,7 @@
 
 use crate::args::Naming;
 use crate::hands::{Dealt, Hand, play};
-use crate::players::{Player, Work};
+use crate::players::{DecisionCost, Player};
 use eggroll::rl::ExpectedValuesError;
 
 /// The result of a match.
@@ -31,7 +31,7 @@ pub struct Match {
 pub fn play_match(
     players: [&Player<'_>; 2],
     Match { seed, deals, at_once, naming }: Match,
-    work: &mut Work,
+    work: &mut DecisionCost,
     goes_on: impl Fn() -> bool,
 ) -> Result<Option<Score>, ExpectedValuesError> {
     let numbers: Vec<u32> = (0..deals as u32).collect();
@@ -71,7 +71,7 @@ fn named(
     dealt: &[Dealt],
     sides: &[usize],
     seed: u64,
-    work: &mut Work,
+    work: &mut DecisionCost,
 ) -> Result<Vec<Hand>, ExpectedValuesError> {
     let declares = |(dealt, side): (&Dealt, &usize)| (dealt.side() + side) % 2;
     let turns: Vec<usize> = dealt.iter().zip(sides).map(declares).collect();

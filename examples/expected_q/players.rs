@@ -28,13 +28,13 @@ pub struct Thinker<'a> {
 
 /// What deciding took.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Work {
+pub struct DecisionCost {
     pub decisions: u64,
     pub steps: u64,
     pub time: Duration,
 }
 
-impl Work {
+impl DecisionCost {
     pub fn decisions_per_second(&self) -> f64 {
         self.decisions as f64 / self.time.as_secs_f64()
     }
@@ -47,7 +47,11 @@ impl Thinker<'_> {
     }
 
     /// The same for none or more games, and notes what it took.
-    fn timed(&self, games: &[(WorldKey, Observation)], work: &mut Work) -> Result<Vec<Decision>, ExpectedValuesError> {
+    fn timed(
+        &self,
+        games: &[(WorldKey, Observation)],
+        work: &mut DecisionCost,
+    ) -> Result<Vec<Decision>, ExpectedValuesError> {
         if games.is_empty() {
             return Ok(vec![]);
         }
@@ -64,7 +68,12 @@ impl Thinker<'_> {
 impl Player<'_> {
     /// The trumps of every deal, which are all this player's to name: those whose best lead has the highest expected
     /// value; any; or the suit of which the declarer has most.
-    pub fn name_trumps(&self, dealt: &[Dealt], seed: u64, work: &mut Work) -> Result<Vec<Trumps>, ExpectedValuesError> {
+    pub fn name_trumps(
+        &self,
+        dealt: &[Dealt],
+        seed: u64,
+        work: &mut DecisionCost,
+    ) -> Result<Vec<Trumps>, ExpectedValuesError> {
         let thinker = match self {
             Self::Simple(Opponent::Random) => {
                 let any = |dealt: &Dealt| {
@@ -90,7 +99,7 @@ impl Player<'_> {
     pub fn choose(
         &self,
         games: &[(WorldKey, Observation)],
-        work: &mut Work,
+        work: &mut DecisionCost,
     ) -> Result<Vec<Domino>, ExpectedValuesError> {
         let chance = |key: &WorldKey| (key.words(CHANCE).next_word() >> 8) as f32 / (1 << 24) as f32;
         let simple = |opponent: Opponent, (key, seen): &(WorldKey, Observation)| {

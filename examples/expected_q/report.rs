@@ -1,9 +1,9 @@
 //! What a run measures and prints.
 
-use crate::args::Args;
+use crate::args::ExpectedQArgs;
 use crate::matches::{Match, Score, play_match};
 use crate::oracle::{Oracle, TokenTables};
-use crate::players::{Player, Thinker, Work};
+use crate::players::{DecisionCost, Player, Thinker};
 use crate::shown::Shown;
 use crate::{picture, speed, train};
 use burn::tensor::Device;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 /// Worlds of the sweep.
 const SWEEP: [usize; 4] = [32, 64, 128, 256];
 
-pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: &ExpectedQArgs, signals: &Signals) -> Result<Ending, Failure> {
     let opened = open(args.backend)?;
     if args.games == 0 {
         return Err("--games must be at least 1, not 0".into());
@@ -29,7 +29,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
         return args.trace.around(|| train::run(args, method, &opened.device, signals));
     }
     let oracle = Oracle::read(args.oracle.as_deref(), &opened.device)?;
-    let run = Run { args, device: &opened.device, tables: TokenTables::new(&opened.device), oracle, signals };
+    let run = ReportRun { args, device: &opened.device, tables: TokenTables::new(&opened.device), oracle, signals };
     print_line!(
         "Texas 42 on {}: {} worlds, a temperature of {} in points",
         opened.hardware,
@@ -69,15 +69,15 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     Ok(Ending::Finished)
 }
 
-struct Run<'a> {
-    args: &'a Args,
+struct ReportRun<'a> {
+    args: &'a ExpectedQArgs,
     device: &'a Device,
     tables: TokenTables,
     oracle: Oracle,
     signals: &'a Signals,
 }
 
-impl Run<'_> {
+impl ReportRun<'_> {
     fn thinker(&self, worlds: usize, weighs: bool) -> Result<Thinker<'_>, ExpectedValuesError> {
         let config = ExpectedValuesConfig::new(worlds).with_temperature(weighs.then_some(self.args.temperature));
         Ok(Thinker { engine: config.init(self.device)?, oracle: &self.oracle, tables: &self.tables })
@@ -85,7 +85,7 @@ impl Run<'_> {
 
     /// Decisions a second without and with weights, and worlds a second by their number.
     fn speed(&self, found: &mut Map<String, Value>) -> Result<(), Failure> {
-        let Args { games, worlds, seed, .. } = *self.args;
+        let ExpectedQArgs { games, worlds, seed, .. } = *self.args;
         print_line!("\n{games} hands side by side, all players by expected values; a step decides all");
         print_line!("                                             host reads            kernels");
         print_line!("worlds  weights    decisions/s   worlds/s  a step  /decision   a step  /decision");
@@ -134,7 +134,7 @@ impl Run<'_> {
     }
 
     fn matches(&self, found: &mut Map<String, Value>) -> Result<(), Failure> {
-        let Args { games: at_once, worlds, seed, deals, trumps: naming, .. } = *self.args;
+        let ExpectedQArgs { games: at_once, worlds, seed, deals, trumps: naming, .. } = *self.args;
         if deals == 0 {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl Run<'_> {
             ("equal weights", "win_rate_no_posterior", Player::ExpectedValues(self.thinker(worlds, false)?)),
         ];
         for (against, name, opponent) in &opponents {
-            let mut work = Work::default();
+            let mut work = DecisionCost::default();
             let played = Match { seed, deals, at_once, naming };
             let score = play_match([&player, opponent], played, &mut work, || !self.signals.came())?;
             let Some(Score { share, interval, points }) = score else { return Ok(()) };

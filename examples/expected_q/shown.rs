@@ -1,11 +1,11 @@
 //! One decision, in words.
 
 use crate::hands::Hand;
-use crate::players::{Player, Thinker, Work};
+use crate::players::{DecisionCost, Player, Thinker};
 use eggroll::rl::{ActionValue, Decision};
 use eggroll::run::print_line;
 use eggroll_examples::Failure;
-use eggroll_examples::texas42::{Domino, Observation, PLAYERS, Play, Solver, State, Suit, Texas42Worlds, Worlds};
+use eggroll_examples::texas42::{Domino, HandState, Observation, PLAYERS, Play, Solver, Suit, Texas42Worlds, Worlds};
 
 /// Plays after which a decision is shown, and dominoes that may be chosen from.
 const PLAYS: usize = 9;
@@ -14,7 +14,7 @@ const CHOICES: usize = 3;
 /// A decision with what is known of it, and what is not.
 pub struct Shown {
     pub seen: Observation,
-    pub state: State,
+    pub state: HandState,
     pub weighed: Decision,
     pub equal: Decision,
     /// Points of each domino of the decision, with all hands open.
@@ -22,7 +22,7 @@ pub struct Shown {
 }
 
 /// One domino of a decision.
-pub struct Row {
+pub struct DominoRow {
     pub domino: Domino,
     pub weighed: ActionValue,
     pub equal: ActionValue,
@@ -50,19 +50,19 @@ impl Shown {
                         exact: legal.iter().filter_map(|domino| exact[domino.index()]).collect(),
                     });
                 }
-                let chosen = player.choose(&[game], &mut Work::default())?;
+                let chosen = player.choose(&[game], &mut DecisionCost::default())?;
                 hand.play(chosen[0]);
             }
         }
         Err("no decision to show in 100 deals: take another --seed".into())
     }
 
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<DominoRow> {
         let best = self.weighed.best();
         let both = self.weighed.actions.iter().zip(&self.equal.actions).zip(&self.exact);
         let row = |((&weighed, &equal), &exact): ((&ActionValue, &ActionValue), &i32)| {
             let domino = Texas42Worlds::domino(&self.seen, weighed.action)?;
-            Some(Row { domino, weighed, equal, exact, played: best == Some(weighed.action) })
+            Some(DominoRow { domino, weighed, equal, exact, played: best == Some(weighed.action) })
         };
         both.filter_map(row).collect()
     }

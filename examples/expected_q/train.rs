@@ -1,6 +1,6 @@
 //! The oracle learns the solver's values: by evolution strategies, or by backpropagation.
 
-use crate::args::{Args, Method};
+use crate::args::{ExpectedQArgs, Method};
 use crate::deals::{Batch, Decisions, Regret};
 use crate::oracle::{Oracle, TokenTables};
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
@@ -59,7 +59,7 @@ fn drawn(seed: u64, step: usize, count: usize, decisions: &Decisions, device: &D
 }
 
 /// Trains, tells the regret on the way, and writes the weights.
-pub fn run(args: &Args, method: Method, device: &Device, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: &ExpectedQArgs, method: Method, device: &Device, signals: &Signals) -> Result<Ending, Failure> {
     let file = args.oracle.as_deref().expect("required by --train");
     for (option, number) in [("deals", args.train_deals), ("steps", args.train_steps)] {
         if number == 0 {
@@ -117,7 +117,7 @@ pub fn run(args: &Args, method: Method, device: &Device, signals: &Signals) -> R
 }
 
 struct Context<'a> {
-    args: &'a Args,
+    args: &'a ExpectedQArgs,
     decisions: &'a Decisions,
     signals: &'a Signals,
     tenth: usize,

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::damage::Kind;
+use crate::damage::DamageKind;
 use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
@@ -17,7 +17,7 @@ enum DamageName {
 
 /// Damages a digit classifier and recovers its accuracy by EGGROLL, with the accuracy as fitness.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct FinetuneArgs {
     /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
     #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
     pub data: PathBuf,
@@ -68,9 +68,9 @@ pub struct Args {
     pub backend: DeviceName,
 }
 
-impl Args {
+impl FinetuneArgs {
     /// The damage that is asked for.
-    pub fn damage(&self) -> Result<Kind, String> {
+    pub fn damage(&self) -> Result<DamageKind, String> {
         let share = self.share.unwrap_or(0.8);
         let bits = self.bits.unwrap_or(2);
         match self.damage {
@@ -82,8 +82,8 @@ impl Args {
                 Err(format!("the share of pruned weights must be between 0 and 1, not {share}"))
             }
             DamageName::Quantize if !(1..=8).contains(&bits) => Err(format!("bits must be 1 to 8, not {bits}")),
-            DamageName::Prune => Ok(Kind::Prune { share }),
-            DamageName::Quantize => Ok(Kind::Quantize { bits }),
+            DamageName::Prune => Ok(DamageKind::Prune { share }),
+            DamageName::Quantize => Ok(DamageKind::Quantize { bits }),
         }
     }
 

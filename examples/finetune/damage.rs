@@ -10,14 +10,14 @@ const STEPS: usize = 64;
 
 /// The kind of damage.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum DamageKind {
     /// This share of every matrix becomes 0, the smallest magnitudes first.
     Prune { share: f64 },
     /// Every matrix is rounded to `2^bits` multiples of its own step size, `−2^(bits−1)` to `2^(bits−1) − 1`.
     Quantize { bits: u32 },
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for DamageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prune { share } => write!(f, "{:.0} % of the weights are 0", 100.0 * share),
@@ -28,7 +28,7 @@ impl fmt::Display for Kind {
 
 /// Damage to the matrices of one network: what is lost is decided once, from its weights.
 pub struct Damage {
-    kind: Kind,
+    kind: DamageKind,
     matrices: HashMap<ParamId, Loss>,
 }
 
@@ -42,7 +42,7 @@ enum Loss {
 
 impl Damage {
     /// Decides what the matrices of `model` lose.
-    pub fn new<M: Module>(kind: Kind, model: &M) -> Self {
+    pub fn new<M: Module>(kind: DamageKind, model: &M) -> Self {
         let mut planner = Planner { kind, matrices: HashMap::new() };
         model.visit(&mut planner);
         Self { kind, matrices: planner.matrices }
@@ -61,7 +61,7 @@ impl fmt::Display for Damage {
 }
 
 struct Planner {
-    kind: Kind,
+    kind: DamageKind,
     matrices: HashMap<ParamId, Loss>,
 }
 
@@ -74,11 +74,11 @@ impl ModuleVisitor for Planner {
         let (shape, device) = (weight.dims(), weight.device());
         let values: Vec<f32> = weight.into_data().iter::<f32>().collect();
         let loss = match self.kind {
-            Kind::Prune { share } => {
+            DamageKind::Prune { share } => {
                 let data = TensorData::new(mask(&values, share), shape);
                 Loss::Mask(Box::new(Tensor::from_data(data, &device)))
             }
-            Kind::Quantize { bits } => {
+            DamageKind::Quantize { bits } => {
                 let levels = (1u32 << (bits - 1)) as f32;
                 Loss::Round { step: best_step(&values, levels), levels }
             }

@@ -9,7 +9,7 @@ mod damage;
 mod pretrained;
 mod recover;
 
-use args::Args;
+use args::FinetuneArgs;
 use damage::Damage;
 use eggroll::prelude::*;
 use eggroll_examples::device::open;
@@ -26,12 +26,12 @@ use std::time::Instant;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (args, _) = options::parse::<Args>();
+    let (args, _) = options::parse::<FinetuneArgs>();
     let signals = on_signals("this generation", nothing);
     main_of(|| run(&args, &signals))
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &FinetuneArgs, signals: &Signals) -> Result<Ending, Failure> {
     let device = open(args.backend)?.device;
     let damage = args.damage()?;
     let train = Images::read(&args.data, "train")?;

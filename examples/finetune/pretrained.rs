@@ -1,6 +1,6 @@
 //! The network before the damage: trained by backpropagation, or read from a file.
 
-use crate::args::Args;
+use crate::args::FinetuneArgs;
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
@@ -8,7 +8,7 @@ use burn::store::{ModuleSnapshot, SafetensorsStore};
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::weights;
 use eggroll_examples::Failure;
-use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Batches, Dataset, DigitsMlp, Images, PixelScale};
 use eggroll_examples::interrupt::Signals;
 use std::time::Instant;
 
@@ -18,17 +18,17 @@ const LEARNING_RATE: f64 = 1e-3;
 
 /// Where the network comes from.
 pub struct Pretrained<'a> {
-    pub args: &'a Args,
+    pub args: &'a FinetuneArgs,
     pub train: &'a Images,
-    pub scale: Scale,
+    pub scale: PixelScale,
     pub device: &'a Device,
     pub signals: &'a Signals,
 }
 
 impl Pretrained<'_> {
     /// The network.
-    pub fn model(&self) -> Result<Mlp, Failure> {
-        let model = Mlp::new(self.train.size(), &self.args.hidden, self.device);
+    pub fn model(&self) -> Result<DigitsMlp, Failure> {
+        let model = DigitsMlp::new(self.train.size(), &self.args.hidden, self.device);
         let model = match &self.args.weights {
             Some(file) => weights::load(model, &mut SafetensorsStore::from_file(file), file)?,
             None => self.backpropagate(model),
@@ -40,7 +40,7 @@ impl Pretrained<'_> {
         Ok(model)
     }
 
-    fn backpropagate(&self, model: Mlp) -> Mlp {
+    fn backpropagate(&self, model: DigitsMlp) -> DigitsMlp {
         let batch = BATCH.min(self.train.len());
         let mut batches = Batches::new(self.args.seed, self.train.len(), batch, 0);
         let steps = self.args.epochs.saturating_mul((self.train.len() / batch) as u64);

@@ -1,19 +1,19 @@
 //! The recovery: accuracy on mini-batches as fitness, the damage applied to every member.
 
-use crate::args::Args;
+use crate::args::FinetuneArgs;
 use crate::damage::Damage;
 use burn::tensor::Device;
 use eggroll_examples::Failure;
-use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Batches, Dataset, DigitsMlp, Images, PixelScale};
 use eggroll_examples::interrupt::Signals;
 use std::time::Instant;
 
 /// What the recovery works on.
 pub struct Recovery<'a> {
-    pub args: &'a Args,
+    pub args: &'a FinetuneArgs,
     pub train: &'a Images,
     pub test: &'a Dataset,
-    pub scale: Scale,
+    pub scale: PixelScale,
     pub damage: &'a Damage,
     pub device: &'a Device,
     pub signals: &'a Signals,
@@ -22,7 +22,7 @@ pub struct Recovery<'a> {
 impl Recovery<'_> {
     /// Trains the weights behind the damage: what the network computes with is `damage.apply` of them, always. Also
     /// returns how many generations there were before a signal came.
-    pub fn run(&self, mut model: Mlp) -> Result<(Mlp, u64), Failure> {
+    pub fn run(&self, mut model: DigitsMlp) -> Result<(DigitsMlp, u64), Failure> {
         let args = self.args;
         let mut strategy = args.strategy().try_init(&model)?;
         println!("{}\ngeneration  seconds  batch accuracy  test accuracy", strategy.parameter_summary());
@@ -34,7 +34,7 @@ impl Recovery<'_> {
             }
             let batch = Dataset::new(&self.train.select(&batches.samples(generation)), self.scale, self.device);
             // A member's noise is in its weights before they are damaged: no perturbed layer does that.
-            let score = |member: Mlp| self.damage.apply(member).accuracy(&batch) as f32;
+            let score = |member: DigitsMlp| self.damage.apply(member).accuracy(&batch) as f32;
             let population = strategy.ask();
             let fitness = population.evaluate_each(&model, score);
             let report = strategy.tell(&mut model, population, fitness)?;

@@ -20,9 +20,9 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Program = (&'static str, fn() -> ExitCode);
+type NamedProgram = (&'static str, fn() -> ExitCode);
 
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [NamedProgram; 6] = [
     ("backend_comparison", backend_comparison::main),
     ("cartpole", cartpole::main),
     ("char_lm", char_lm::main),

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Fine-tunes a pretrained language model by evolution strategies, on any score.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-pub struct Args {
+pub struct LlmArgs {
     /// Folder of the run: replay log, metrics, report page, curve, and the fine-tuned model.
     #[arg(long, default_value = "runs/llm")]
     pub out: PathBuf,
@@ -23,9 +23,9 @@ pub struct Args {
     #[arg(long)]
     pub resume: bool,
     #[command(flatten)]
-    pub limits: Limits,
+    pub limits: LlmLimits,
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: LlmSettings,
     #[command(flatten)]
     pub observers: ObserverArgs,
     /// Do not measure tokens per second at the end.
@@ -51,7 +51,7 @@ pub struct Args {
 
 /// When the run ends: at the first limit that is reached.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Limits {
+pub struct LlmLimits {
     /// Seconds of training, those before a --resume included; evaluations do not count. Default: 600, or no limit if --steps is given.
     #[arg(long)]
     pub seconds: Option<f64>,
@@ -65,7 +65,7 @@ const SECONDS: f64 = 600.0;
 
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct LlmSettings {
     /// What the model learns.
     #[arg(long, value_enum, default_value_t = TaskName::Words)]
     pub task: TaskName,
@@ -172,7 +172,7 @@ const OF_NOISE: [&str; 6] = ["throughput", "model", "population", "rank", "sigma
 const OF_TRAINING: [&str; 8] =
     ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay"];
 
-impl Args {
+impl LlmArgs {
     /// Refuses options that the mode or the task would ignore.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         match self.mode() {
@@ -213,7 +213,7 @@ impl Args {
     }
 }
 
-impl Limits {
+impl LlmLimits {
     /// Limits given anew in place of `self`.
     pub fn renewed(self, given: Self) -> Self {
         if given.seconds.is_none() && given.steps.is_none() { self } else { given }
@@ -241,7 +241,7 @@ impl Limits {
     }
 }
 
-impl Settings {
+impl LlmSettings {
     /// The model's path.
     pub fn model(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.model {

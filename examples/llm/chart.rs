@@ -1,7 +1,7 @@
 //! The curve of a run as SVG.
 
 use crate::args::TaskName;
-use crate::lessons::Point;
+use crate::lessons::LlmPoint;
 use crate::task::Score;
 use eggroll_examples::Failure;
 use eggroll_examples::chart::{Color, LineChart, Picture, Series};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Draws what dev data say over the seconds of training. Texts that are given are rarely the most probable ones word for word: their
 /// likelihood is drawn.
-pub fn draw(path: &Path, points: &[Point], task: TaskName, [before, after]: [Score; 2]) -> Result<(), Failure> {
+pub fn draw(path: &Path, points: &[LlmPoint], task: TaskName, [before, after]: [Score; 2]) -> Result<(), Failure> {
     let Some(last) = points.last() else { return Ok(()) };
     let seconds = || points.iter().map(|point| point.seconds);
     let chart = match task {

@@ -1,7 +1,7 @@
 //! Three ways to learn the same task in the same seconds: low-rank noise, noise of full rank, and backpropagation.
 
-use crate::args::{Args, Settings};
-use crate::task::{Score, Task};
+use crate::args::{LlmArgs, LlmSettings};
+use crate::task::{LlmTask, Score};
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamWConfig, GradientsParams};
 use eggroll::core::transformer::Precision;
@@ -20,7 +20,7 @@ const MEMBERS: usize = 30;
 /// Learning rate of AdamW.
 const RATE: f64 = 2e-5;
 
-pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
+pub fn run(args: &LlmArgs, signals: &Signals) -> Result<(), Failure> {
     let (settings, seconds) = (&args.settings, args.limits.seconds());
     settings.validate()?;
     args.limits.validate()?;
@@ -35,7 +35,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
         Ok(settings.finetune().init(pretrained)?)
     };
     let finetune = open()?;
-    let task = Task::new(settings, &finetune)?;
+    let task = LlmTask::new(settings, &finetune)?;
     task.batch(0, settings)
         .completions()
         .ok_or("--compare is for the tasks words and sft, which backpropagation can learn too")?;
@@ -60,8 +60,8 @@ pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
 
 /// What all methods are given.
 struct Arm<'a> {
-    task: &'a Task,
-    settings: &'a Settings,
+    task: &'a LlmTask,
+    settings: &'a LlmSettings,
     seconds: f64,
     signals: &'a Signals,
 }

@@ -1,7 +1,7 @@
 //! What a run asks and judges, and how long it has taken.
 
-use crate::args::{Limits, Settings};
-use crate::task::{Batch, Score, Task};
+use crate::args::{LlmLimits, LlmSettings};
+use crate::task::{LlmBatch, LlmTask, Score};
 use crate::train::{ACCURACY, SCORE};
 use eggroll::lm::{CausalModel, Finetune, Lesson, Lessons, StepReport};
 use eggroll::prelude::*;
@@ -19,7 +19,7 @@ const COSTS: &str = "costs.jsonl";
 
 /// An evaluation on dev data.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub struct LlmPoint {
     /// The step after which it was made: `generation`, as in all logs of a run.
     pub generation: u64,
     pub seconds: f64,
@@ -61,46 +61,46 @@ impl Clock {
 
 /// The task of the command line as the lessons of a run.
 pub struct TaskLessons<'a, M> {
-    settings: &'a Settings,
-    limits: &'a Limits,
-    task: &'a Task,
+    settings: &'a LlmSettings,
+    limits: &'a LlmLimits,
+    task: &'a LlmTask,
     folder: &'a RunFolder,
     interrupter: Interrupter,
-    logs: Option<Logs>,
-    pub points: Vec<Point>,
+    logs: Option<LlmLogs>,
+    pub points: Vec<LlmPoint>,
     pub clock: Clock,
     pub tokens: usize,
     /// The model before the step that ends with an evaluation.
     before: Option<M>,
     /// What the step learns from.
-    batch: Batch,
+    batch: LlmBatch,
 }
 
-struct Logs {
+struct LlmLogs {
     points: JsonLines,
     costs: JsonLines,
 }
 
 impl<'a, M> TaskLessons<'a, M> {
     pub fn new(
-        settings: &'a Settings,
-        limits: &'a Limits,
-        task: &'a Task,
+        settings: &'a LlmSettings,
+        limits: &'a LlmLimits,
+        task: &'a LlmTask,
         folder: &'a RunFolder,
         interrupter: Interrupter,
     ) -> Self {
-        let (points, clock, batch) = (Vec::new(), Clock::default(), Batch::Completions(Vec::new()));
+        let (points, clock, batch) = (Vec::new(), Clock::default(), LlmBatch::Completions(Vec::new()));
         Self { settings, limits, task, folder, interrupter, logs: None, points, clock, tokens: 0, before: None, batch }
     }
 
     fn add(&mut self, generation: u64, Score { accuracy, mean, .. }: Score) -> Result<(), Failure> {
-        let point = Point { generation, seconds: self.clock.seconds(), accuracy, mean, tokens: self.tokens };
+        let point = LlmPoint { generation, seconds: self.clock.seconds(), accuracy, mean, tokens: self.tokens };
         self.logs().points.write(&point)?;
         self.points.push(point);
         Ok(())
     }
 
-    fn logs(&mut self) -> &mut Logs {
+    fn logs(&mut self) -> &mut LlmLogs {
         self.logs.as_mut().expect("opened when the run began")
     }
 
@@ -116,7 +116,7 @@ impl<M: CausalModel> Lessons<M> for TaskLessons<'_, M> {
         let done = strategy.generation();
         let [points, costs] = [POINTS, COSTS].map(|name| self.folder.file(name));
         self.logs =
-            Some(Logs { points: JsonLines::open(&points, done + 1)?, costs: JsonLines::open(&costs, done + 1)? });
+            Some(LlmLogs { points: JsonLines::open(&points, done + 1)?, costs: JsonLines::open(&costs, done + 1)? });
         self.points = JsonLines::read(&points)?;
         if let Some(Cost { seconds, tokens, .. }) = JsonLines::read(&costs)?.pop() {
             (self.clock.done, self.tokens) = (seconds, tokens);

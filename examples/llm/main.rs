@@ -16,7 +16,7 @@ mod peer;
 mod task;
 mod train;
 
-use args::{Args, Mode};
+use args::{LlmArgs, Mode};
 use eggroll_examples::interrupt::{nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of, options};
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (args, given) = options::parse::<Args>();
+    let (args, given) = options::parse::<LlmArgs>();
     let (mode, log) = (args.mode(), args.out.join(train::REPLAY_LOG));
     let kept = move || match mode {
         Mode::Train => format!("every step is in {}", log.display()),

@@ -1,6 +1,6 @@
 //! Tokens per second.
 
-use crate::args::Args;
+use crate::args::LlmArgs;
 use crate::peer;
 use crate::train::unknown;
 use eggroll::core::transformer::Precision;
@@ -42,7 +42,7 @@ impl Speed {
     }
 }
 
-pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
+pub fn run(args: &LlmArgs, signals: &Signals) -> Result<(), Failure> {
     let settings = &args.settings;
     let peer = args.llama_cpp.then(|| peer::LlamaCpp::new(&args.python, settings)).transpose()?;
     let pretrained = settings.open()?;
@@ -72,7 +72,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
     Ok(())
 }
 
-fn of_model<M: CausalModel>(args: &Args, pretrained: Pretrained, signals: &Signals) -> Result<Speed, Failure> {
+fn of_model<M: CausalModel>(args: &LlmArgs, pretrained: Pretrained, signals: &Signals) -> Result<Speed, Failure> {
     speed(&args.settings.finetune().init::<M>(pretrained)?, signals)
 }
 

@@ -1,6 +1,6 @@
 //! llama.cpp on the same file.
 
-use crate::args::Settings;
+use crate::args::LlmSettings;
 use eggroll_examples::Failure;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct LlamaCpp {
 
 /// Tokens per second of llama.cpp.
 #[derive(Deserialize)]
-pub struct Measured {
+pub struct LlamaCppSpeed {
     /// Of a prompt of 512 tokens.
     pub prefill: f64,
     /// Of one text.
@@ -24,7 +24,7 @@ pub struct Measured {
 
 impl LlamaCpp {
     /// Refuses what cannot be compared before anything is measured.
-    pub fn new(python: &Path, settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(python: &Path, settings: &LlmSettings) -> Result<Self, Failure> {
         let model = settings.model()?;
         if model.extension().is_none_or(|extension| extension != "gguf") {
             return Err(format!("llama.cpp reads GGUF files, but the model is {}", model.display()).into());
@@ -39,7 +39,7 @@ impl LlamaCpp {
         }
     }
 
-    pub fn measure(&self) -> Result<Measured, Failure> {
+    pub fn measure(&self) -> Result<LlamaCppSpeed, Failure> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).to_string();
         let output =
             Command::new(&self.python).arg(&self.script).arg(&self.model).args(["--threads", &threads]).output()?;

@@ -1,6 +1,6 @@
 //! Tasks: what is learned from, and how it is judged.
 
-use crate::args::{Settings, TaskName};
+use crate::args::{LlmSettings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Completion, Error, Finetune, Item, Items, Lesson, SamplingConfig};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// The data of a task, in tokens where the task only scores.
-pub enum Task {
+pub enum LlmTask {
     /// Completions that are given.
     Likelihood(Splits<Item>),
     /// Completions that the model writes.
@@ -39,9 +39,9 @@ pub struct Score {
     pub count: usize,
 }
 
-impl Task {
+impl LlmTask {
     /// Reads or makes the data, all of which fits the model.
-    pub fn new<M: CausalModel>(settings: &Settings, finetune: &Finetune<M>) -> Result<Self, Failure> {
+    pub fn new<M: CausalModel>(settings: &LlmSettings, finetune: &Finetune<M>) -> Result<Self, Failure> {
         let data = settings.data.clone().unwrap_or_else(words_file);
         let likelihood = |examples: Splits<Example>| -> Result<Self, Failure> {
             let in_file = |error: Failure| format!("{}: {error}", data.display());
@@ -95,24 +95,24 @@ impl Task {
     }
 
     /// The next of the training data, in an order that depends on the seed.
-    pub fn batch(&self, step: u64, settings: &Settings) -> Batch {
+    pub fn batch(&self, step: u64, settings: &LlmSettings) -> LlmBatch {
         match self {
-            Self::Likelihood(splits) => Batch::Completions(batch(&splits.train, step, settings)),
+            Self::Likelihood(splits) => LlmBatch::Completions(batch(&splits.train, step, settings)),
             Self::Reward { warm_up, .. } if step < settings.warm_up => {
-                Batch::Completions(batch(warm_up, step, settings))
+                LlmBatch::Completions(batch(warm_up, step, settings))
             }
-            Self::Reward { splits, .. } => Batch::Prompts(batch(&splits.train, step, settings)),
+            Self::Reward { splits, .. } => LlmBatch::Prompts(batch(&splits.train, step, settings)),
         }
     }
 
     /// What members are asked of a batch.
-    pub fn lesson<'a>(&'a self, batch: &'a Batch) -> Lesson<'a> {
+    pub fn lesson<'a>(&'a self, batch: &'a LlmBatch) -> Lesson<'a> {
         match (batch, self) {
-            (Batch::Completions(items), _) => Lesson::Completions(Items::Shared(items)),
-            (Batch::Prompts(prompts), Self::Reward { reward, sampling, .. }) => {
+            (LlmBatch::Completions(items), _) => Lesson::Completions(Items::Shared(items)),
+            (LlmBatch::Prompts(prompts), Self::Reward { reward, sampling, .. }) => {
                 Lesson::Prompts { prompts, reward: reward.as_ref(), sampling }
             }
-            (Batch::Prompts(_), Self::Likelihood(_)) => unreachable!("prompts are those of a reward"),
+            (LlmBatch::Prompts(_), Self::Likelihood(_)) => unreachable!("prompts are those of a reward"),
         }
     }
 
@@ -169,14 +169,14 @@ impl Task {
 }
 
 /// What a step learns from.
-pub enum Batch {
+pub enum LlmBatch {
     /// Completions that are given.
     Completions(Vec<Item>),
     /// Prompts of the task's reward.
     Prompts(Vec<Prompt>),
 }
 
-impl Batch {
+impl LlmBatch {
     /// The completions, if they are given.
     pub fn completions(self) -> Option<Vec<Item>> {
         match self {
@@ -200,7 +200,7 @@ fn items<M: CausalModel>(finetune: &Finetune<M>, examples: &[Example]) -> Result
 
 /// The training data of a step, of one kind after the other: a pass over all of a kind in an order of the pass, then
 /// the next one.
-fn batch<T: Clone>(kinds: &[Vec<T>], step: u64, settings: &Settings) -> Vec<T> {
+fn batch<T: Clone>(kinds: &[Vec<T>], step: u64, settings: &LlmSettings) -> Vec<T> {
     let all = kinds.iter().map(Vec::len).sum::<usize>() as u64;
     let (count, turns) = ((settings.prompts as u64).min(all), kinds.len() as u64);
     let mut orders = HashMap::new();

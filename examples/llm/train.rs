@@ -1,10 +1,10 @@
 //! The run: evaluations before, training, evaluations after.
 
-use crate::args::{Args, Limits, Settings};
+use crate::args::{LlmArgs, LlmLimits, LlmSettings};
 use crate::chart;
 use crate::lessons::TaskLessons;
 use crate::measure::{self, Speed};
-use crate::task::{Score, Task};
+use crate::task::{LlmTask, Score};
 use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
@@ -32,19 +32,19 @@ const WINDOW: usize = 256;
 
 /// What is saved of a run.
 #[derive(Serialize, Deserialize)]
-struct Saved {
-    settings: Settings,
-    limits: Limits,
+struct SavedLlmRun {
+    settings: LlmSettings,
+    limits: LlmLimits,
 }
 
-pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
     let folder = RunFolder::new(&args.out);
     if !args.resume {
         folder.check()?;
     }
     let (settings, limits) = match args.resume {
         true => {
-            let saved = folder.resume::<Saved>()?;
+            let saved = folder.resume::<SavedLlmRun>()?;
             (saved.settings, saved.limits.renewed(args.limits))
         }
         false => (args.settings.clone(), args.limits),
@@ -52,8 +52,8 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     settings.validate()?;
     limits.validate()?;
     let pretrained = settings.open()?;
-    let saved = Saved { settings, limits };
-    let run = Run { saved: &saved, args, settings: &saved.settings, limits, folder: &folder, signals };
+    let saved = SavedLlmRun { settings, limits };
+    let run = LlmRun { saved: &saved, args, settings: &saved.settings, limits, folder: &folder, signals };
     match pretrained.config.clone() {
         ModelConfig::Llama(_) => run.train::<Llama>(pretrained),
         ModelConfig::Rwkv7(_) => run.train::<Rwkv7>(pretrained),
@@ -62,7 +62,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// Scores a training batch at several noise scales.
-pub fn probe(args: &Args, signals: &Signals) -> Result<(), Failure> {
+pub fn probe(args: &LlmArgs, signals: &Signals) -> Result<(), Failure> {
     let settings = &args.settings;
     settings.validate()?;
     let pretrained = settings.open()?;
@@ -78,10 +78,14 @@ pub fn unknown(config: &ModelConfig) -> Failure {
     format!("this example runs Llama and RWKV-7 models, not {config:?}").into()
 }
 
-fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained, signals: &Signals) -> Result<(), Failure> {
+fn probe_model<M: CausalModel>(
+    settings: &LlmSettings,
+    pretrained: Pretrained,
+    signals: &Signals,
+) -> Result<(), Failure> {
     const SIGMAS: [f64; 7] = [0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
     let finetune = settings.finetune().init::<M>(pretrained)?;
-    let task = Task::new(settings, &finetune)?;
+    let task = LlmTask::new(settings, &finetune)?;
     let items = task
         .batch(0, settings)
         .completions()
@@ -99,11 +103,11 @@ fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained, sign
     Ok(())
 }
 
-struct Run<'a> {
-    saved: &'a Saved,
-    args: &'a Args,
-    settings: &'a Settings,
-    limits: Limits,
+struct LlmRun<'a> {
+    saved: &'a SavedLlmRun,
+    args: &'a LlmArgs,
+    settings: &'a LlmSettings,
+    limits: LlmLimits,
     folder: &'a RunFolder,
     signals: &'a Signals,
 }
@@ -114,12 +118,12 @@ struct Evaluation {
     perplexity: f64,
 }
 
-impl Run<'_> {
+impl LlmRun<'_> {
     fn train<M: CausalModel>(&self, pretrained: Pretrained) -> Result<Ending, Failure> {
         let Self { args, settings, limits, folder, .. } = self;
         let start = Instant::now();
         let mut finetune = settings.finetune().init::<M>(pretrained)?;
-        let task = Task::new(settings, &finetune)?;
+        let task = LlmTask::new(settings, &finetune)?;
         // The folder is begun once nothing can be wrong with the settings any more.
         match args.resume {
             true => folder.save_settings(self.saved)?,
@@ -166,13 +170,13 @@ impl Run<'_> {
         Ok(ending)
     }
 
-    fn evaluate<M: CausalModel>(&self, task: &Task, finetune: &Finetune<M>) -> Result<Evaluation, Failure> {
+    fn evaluate<M: CausalModel>(&self, task: &LlmTask, finetune: &Finetune<M>) -> Result<Evaluation, Failure> {
         let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/text/shakespeare.txt"))?;
         let text = String::from_utf8_lossy(&text[..UNRELATED.min(text.len())]).into_owned();
         Ok(Evaluation { test: task.test(finetune)?, perplexity: finetune.perplexity(&text, WINDOW)? })
     }
 
-    fn samples<M: CausalModel>(&self, task: &Task, finetune: &Finetune<M>) -> Result<(), Failure> {
+    fn samples<M: CausalModel>(&self, task: &LlmTask, finetune: &Finetune<M>) -> Result<(), Failure> {
         let task_prompts = task.samples(finetune.tokenizer())?;
         let prompts: Vec<Prompt> =
             task_prompts.into_iter().chain([finetune.chat("What is the capital of France?")?]).collect();

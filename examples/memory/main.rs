@@ -10,9 +10,9 @@ use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
 use eggroll_examples::bounds::STEPS;
-use eggroll_examples::control::{self, Args, Run, Settings, Task};
+use eggroll_examples::control::{self, AnyTask, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, main_of, options};
-use recurrent::Recurrent;
+use recurrent::MemoryPolicy;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Trains a recurrent network to remember by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-struct Cli {
+struct MemoryArgs {
     /// Cues that one is chosen from.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=i64::from(u16::MAX)))]
     cues: u32,
@@ -33,30 +33,30 @@ struct Cli {
     #[arg(long)]
     feed_forward: bool,
     #[command(flatten)]
-    args: Args,
+    args: ControlArgs,
 }
 
 /// By a GRU.
 struct Remember(Memory);
 
-impl Task for Remember {
+impl ControlTask for Remember {
     type Environment = Memory;
-    type Network = Recurrent;
+    type Network = MemoryPolicy;
 
     fn environment(&self) -> Memory {
         self.0
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Recurrent {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> MemoryPolicy {
         let width = *settings.hidden.last().unwrap_or(&16);
-        Recurrent::new(self.0.observation_size(), width, self.0.actions().outputs(), device)
+        MemoryPolicy::new(self.0.observation_size(), width, self.0.actions().outputs(), device)
     }
 }
 
 /// By a perceptron.
 struct Guess(Memory);
 
-impl Task for Guess {
+impl ControlTask for Guess {
     type Environment = Memory;
     type Network = Mlp;
 
@@ -64,13 +64,13 @@ impl Task for Guess {
         self.0
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> Mlp {
         control::perceptron(&self.0, settings, device)
     }
 }
 
 fn main() -> ExitCode {
-    let (Cli { cues, delay, feed_forward, args }, given) = options::parse();
+    let (MemoryArgs { cues, delay, feed_forward, args }, given) = options::parse();
     let refused = match (feed_forward, args.hidden()) {
         (true, _) => None,
         (false, _) if given.has("activation") => Some("--activation cannot be used with a GRU, which has its own"),
@@ -81,6 +81,7 @@ fn main() -> ExitCode {
         return main_of(|| Err::<(), _>(refused));
     }
     let environment = Memory::new(cues as usize, delay as usize);
-    let task: Box<dyn Run> = if feed_forward { Box::new(Guess(environment)) } else { Box::new(Remember(environment)) };
+    let task: Box<dyn AnyTask> =
+        if feed_forward { Box::new(Guess(environment)) } else { Box::new(Remember(environment)) };
     control::main(&args, &given, &[&*task])
 }

@@ -7,12 +7,12 @@ use eggroll::rl::Policy;
 
 /// Scores of actions from a state that is carried from step to step.
 #[derive(Module, Debug)]
-pub struct Recurrent {
+pub struct MemoryPolicy {
     gru: Gru,
     output: Linear,
 }
 
-impl Recurrent {
+impl MemoryPolicy {
     pub fn new(inputs: usize, width: usize, outputs: usize, device: &Device) -> Self {
         Self {
             gru: GruConfig::new(inputs, width, true).init(device),
@@ -21,7 +21,7 @@ impl Recurrent {
     }
 }
 
-impl Policy for Recurrent {
+impl Policy for MemoryPolicy {
     type State = Tensor<2>;
 
     fn initial_state(&self, rows: usize, device: &Device) -> Tensor<2> {

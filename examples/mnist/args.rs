@@ -2,7 +2,7 @@
 
 use crate::cnn::ConvolutionSettings;
 use crate::compare::Method;
-use crate::settings::{ModelName, Preset, Settings, VoteSettings};
+use crate::settings::{MnistSettings, ModelName, Preset, VoteSettings};
 use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-pub struct Args {
+pub struct MnistArgs {
     /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
     #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
     pub data: PathBuf,
@@ -46,12 +46,12 @@ pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
     #[command(flatten)]
-    pub settings: Choices,
+    pub settings: MnistChoices,
 }
 
 /// Settings from the command line; the preset has the others.
 #[derive(clap::Args, Debug)]
-pub struct Choices {
+pub struct MnistChoices {
     /// Defaults of the settings below.
     #[arg(long, value_enum, default_value_t = Preset::Quick)]
     preset: Preset,
@@ -146,9 +146,9 @@ const OF_FLOATS: [&str; 9] =
 /// Settings of q-eggroll alone.
 const OF_INTEGERS: [&str; 3] = ["sigma-shift", "alpha", "decay"];
 
-impl Choices {
+impl MnistChoices {
     /// Fills in the preset of the noiser.
-    pub fn settings(self, given: &Given) -> Result<Settings, String> {
+    pub fn settings(self, given: &Given) -> Result<MnistSettings, String> {
         let model = self.model.unwrap_or_default();
         self.refuse_unused(given, model)?;
         let mut preset = self.preset.settings(model, self.noiser);
@@ -157,7 +157,7 @@ impl Choices {
         }
         let sigma = self.sigma.unwrap_or(preset.sigma);
         let generations = self.generations.unwrap_or(preset.generations);
-        Ok(Settings {
+        Ok(MnistSettings {
             model,
             noiser: preset.noiser,
             rank: self.rank.unwrap_or(preset.rank),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub struct MnistPoint {
     /// Generations done, from which lines of a log are told apart.
     pub generation: u64,
     pub seconds: f64,
@@ -17,8 +17,8 @@ pub struct Point {
 }
 
 /// Draws accuracy over member evaluations.
-pub fn draw(path: &Path, points: &[Point], label: &str) -> Result<(), Failure> {
-    let at = |point: &Point| (point.member_evaluations as f64 / 1e6, 100.0 * point.accuracy);
+pub fn draw(path: &Path, points: &[MnistPoint], label: &str) -> Result<(), Failure> {
+    let at = |point: &MnistPoint| (point.member_evaluations as f64 / 1e6, 100.0 * point.accuracy);
     let points: Vec<_> = points.iter().map(at).collect();
     let Some((end, last)) = points.last().copied() else {
         return Ok(());

@@ -1,11 +1,11 @@
 //! What the training loop needs of a network, whatever numbers it computes with.
 
 use crate::evolution::likelihood;
-use crate::settings::Settings;
+use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
-use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Dataset, DigitsMlp, Images, PixelScale};
 
 /// A network that tells digits apart.
 pub trait Classifier: Module {
@@ -13,10 +13,10 @@ pub trait Classifier: Module {
     type Data;
 
     /// A network with random weights for images of `shape`.
-    fn new(shape: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String>;
+    fn new(shape: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String>;
 
     /// Moves images to a device.
-    fn data(images: &Images, scale: Scale, device: &Device) -> Self::Data;
+    fn data(images: &Images, scale: PixelScale, device: &Device) -> Self::Data;
 
     /// The fitness of a population on a mini-batch, or on every image of it if its scores are floats.
     fn fitness(&self, population: &Population, batch: &Self::Data) -> Fitness;
@@ -25,14 +25,14 @@ pub trait Classifier: Module {
     fn accuracy(&self, data: &Self::Data) -> f64;
 }
 
-impl Classifier for Mlp {
+impl Classifier for DigitsMlp {
     type Data = Dataset;
 
-    fn new([height, width]: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+    fn new([height, width]: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String> {
         Ok(Self::new(height * width, &settings.hidden, device))
     }
 
-    fn data(images: &Images, scale: Scale, device: &Device) -> Dataset {
+    fn data(images: &Images, scale: PixelScale, device: &Device) -> Dataset {
         Dataset::new(images, scale, device)
     }
 

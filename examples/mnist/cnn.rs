@@ -2,13 +2,13 @@
 
 use crate::classifier::Classifier;
 use crate::evolution;
-use crate::settings::Settings;
+use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::{Conv2d, Conv2dConfig, Linear, LinearConfig};
 use eggroll::prelude::*;
-use eggroll_examples::digits::{self, CLASSES, Dataset, Images, Scale};
+use eggroll_examples::digits::{self, CLASSES, Dataset, Images, PixelScale};
 use serde::{Deserialize, Serialize};
 
 /// The settings of the cnn alone.
@@ -71,7 +71,7 @@ impl Cnn {
 impl Classifier for Cnn {
     type Data = Dataset;
 
-    fn new(shape: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+    fn new(shape: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String> {
         let convolutions = &settings.convolutions;
         let shapes = convolutions.shapes(shape)?;
         let channels: Vec<usize> = [1].iter().chain(&convolutions.channels).copied().collect();
@@ -88,7 +88,7 @@ impl Classifier for Cnn {
         })
     }
 
-    fn data(images: &Images, scale: Scale, device: &Device) -> Dataset {
+    fn data(images: &Images, scale: PixelScale, device: &Device) -> Dataset {
         Dataset::new(images, scale, device)
     }
 

@@ -1,8 +1,8 @@
 //! EGGROLL, OpenES and backpropagation on the same model and data, fed by Burn's `DataLoader`.
 
-use crate::args::Args;
+use crate::args::MnistArgs;
 use crate::evolution::likelihood;
-use crate::settings::{ModelName, Settings};
+use crate::settings::{MnistSettings, ModelName};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
 use burn::data::dataset::InMemDataset;
@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use eggroll::core::NoiserConfig;
 use eggroll::run::print_line;
 use eggroll_examples::device::open;
-use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Dataset, DigitsMlp, Images, PixelScale};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
@@ -41,17 +41,17 @@ const INFERENCE_BATCHES: usize = 50;
 
 /// One image with its label.
 #[derive(Clone, Debug)]
-struct Item {
+struct LabeledImage {
     pixels: Vec<u8>,
     label: u8,
 }
 
 /// Items to tensors.
 #[derive(Clone)]
-struct ToTensors(Scale);
+struct ToTensors(PixelScale);
 
-impl Batcher<Item, Dataset> for ToTensors {
-    fn batch(&self, items: Vec<Item>, device: &Device) -> Dataset {
+impl Batcher<LabeledImage, Dataset> for ToTensors {
+    fn batch(&self, items: Vec<LabeledImage>, device: &Device) -> Dataset {
         let count = items.len();
         let pixels: Vec<f32> = items.iter().flat_map(|item| self.0.apply(&item.pixels)).collect();
         let labels: Vec<i32> = items.iter().map(|item| i32::from(item.label)).collect();
@@ -64,7 +64,7 @@ impl Batcher<Item, Dataset> for ToTensors {
 }
 
 /// The result of one method in one epoch.
-struct Outcome {
+struct MethodResult {
     name: &'static str,
     milliseconds: f64,
     samples_per_second: f64,
@@ -73,19 +73,19 @@ struct Outcome {
 }
 
 struct Comparison<'a> {
-    settings: Settings,
+    settings: MnistSettings,
     epochs: usize,
     /// Images of an epoch.
     images: usize,
     loader: Arc<dyn DataLoader<Dataset>>,
     test: Dataset,
-    model: Mlp,
+    model: DigitsMlp,
     device: Device,
     signals: &'a Signals,
 }
 
 /// Runs each method and prints the table.
-pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     let device = open(args.backend)?.device;
     let settings = args.settings.settings(given)?;
     if let NoiserConfig::QEggroll(_) = settings.noiser {
@@ -109,14 +109,14 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
     let test = Dataset::new(&test, scale, &device);
     let count = images.len();
     let items = images.pixels.chunks(inputs).zip(&images.labels);
-    let items = items.map(|(pixels, label)| Item { pixels: pixels.to_vec(), label: *label }).collect();
+    let items = items.map(|(pixels, label)| LabeledImage { pixels: pixels.to_vec(), label: *label }).collect();
     let loader = DataLoaderBuilder::new(ToTensors(scale))
         .batch_size(settings.batch)
         .shuffle(settings.seed)
         .set_device(device.clone())
         .build(InMemDataset::new(items));
     device.seed(settings.seed);
-    let model = Mlp::new(inputs, &settings.hidden, &device);
+    let model = DigitsMlp::new(inputs, &settings.hidden, &device);
     let comparison = Comparison { settings, epochs: args.epochs, images: count, loader, test, model, device, signals };
     let outcome = |method: &Method| match method {
         Method::Eggroll => comparison.evolve("eggroll"),
@@ -126,7 +126,7 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
     let outcomes = args.methods.iter().map(outcome).collect::<Result<Vec<_>, _>>()?;
     // Those that were not over are missing.
     let ending = if outcomes.iter().any(Option::is_none) { Ending::Stopped } else { Ending::Finished };
-    let outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+    let outcomes: Vec<MethodResult> = outcomes.into_iter().flatten().collect();
     comparison.report(&outcomes, ending);
     Ok(ending)
 }
@@ -155,8 +155,9 @@ impl Comparison<'_> {
     }
 
     /// Nothing if a signal came.
-    fn evolve(&self, name: &'static str) -> Result<Option<Outcome>, Failure> {
-        let settings = Settings { noiser: name.parse()?, generations: self.steps() as u64, ..self.settings.clone() };
+    fn evolve(&self, name: &'static str) -> Result<Option<MethodResult>, Failure> {
+        let settings =
+            MnistSettings { noiser: name.parse()?, generations: self.steps() as u64, ..self.settings.clone() };
         let mut model = self.model.clone();
         let mut strategy = settings.strategy().try_init(&model)?;
         eggroll_examples::trace::section(name);
@@ -170,7 +171,7 @@ impl Comparison<'_> {
     }
 
     /// The same.
-    fn backpropagate(&self) -> Result<Option<Outcome>, Failure> {
+    fn backpropagate(&self) -> Result<Option<MethodResult>, Failure> {
         let device = self.device.clone().autodiff();
         let mut model = self.model.clone().train();
         let mut optimizer = AdamConfig::new().init();
@@ -188,9 +189,9 @@ impl Comparison<'_> {
     }
 
     /// Overhead is the time of a batch over plain inference of as many rows: `batch · members`.
-    fn outcome(&self, name: &'static str, seconds: f64, members: usize, model: &Mlp) -> Outcome {
+    fn outcome(&self, name: &'static str, seconds: f64, members: usize, model: &DigitsMlp) -> MethodResult {
         let seconds = seconds / self.steps() as f64;
-        Outcome {
+        MethodResult {
             name,
             milliseconds: 1e3 * seconds,
             samples_per_second: self.settings.batch as f64 / seconds,
@@ -212,7 +213,7 @@ impl Comparison<'_> {
         start.elapsed().as_secs_f64() / (INFERENCE_BATCHES * folded) as f64
     }
 
-    fn report(&self, outcomes: &[Outcome], ending: Ending) {
+    fn report(&self, outcomes: &[MethodResult], ending: Ending) {
         print_line!("{} epochs, batch {}, population {}", self.epochs, self.settings.batch, self.settings.population);
         print_line!("method            ms per batch   samples/s   x inference   test accuracy");
         let mut result = serde_json::Map::new();

@@ -11,7 +11,7 @@
 //! }
 //! ```
 
-use crate::settings::Settings;
+use crate::settings::MnistSettings;
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use eggroll::prelude::*;
 use eggroll_examples::digits::Dataset;
@@ -27,7 +27,7 @@ pub fn likelihood(population: &Population, batch: &Dataset, logits: impl Fn(Tens
     })
 }
 
-impl Settings {
+impl MnistSettings {
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         match self.noiser() {

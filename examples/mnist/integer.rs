@@ -1,13 +1,13 @@
 //! The network in integers only: int8 pixels, weights and activations, int32 sums.
 
 use crate::classifier::Classifier;
-use crate::settings::Settings;
+use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll::nn::integer::{Linear, LinearConfig};
 use eggroll::prelude::*;
-use eggroll_examples::digits::{CLASSES, Images, Scale};
+use eggroll_examples::digits::{CLASSES, Images, PixelScale};
 
 /// Rows that are evaluated at a time outside training.
 const EVALUATION_ROWS: usize = 1000;
@@ -55,13 +55,13 @@ impl IntegerMlp {
 impl Classifier for IntegerMlp {
     type Data = IntegerDataset;
 
-    fn new([height, width]: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+    fn new([height, width]: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String> {
         let widths: Vec<usize> = [height * width].iter().chain(&settings.hidden).chain(&[CLASSES]).copied().collect();
         let layer = |pair: &[usize]| LinearConfig::new(pair[0], pair[1]).init(device);
         Ok(Self { layers: widths.windows(2).map(layer).collect() })
     }
 
-    fn data(images: &Images, _scale: Scale, device: &Device) -> IntegerDataset {
+    fn data(images: &Images, _scale: PixelScale, device: &Device) -> IntegerDataset {
         IntegerDataset::new(images, device)
     }
 

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (args, given) = options::parse::<args::Args>();
+    let (args, given) = options::parse::<args::MnistArgs>();
     let signals = match args.compare {
         true => on_signals("this batch", nothing),
         false => on_signals("this generation", checkpoints_in(&args.out)),

@@ -27,7 +27,7 @@ pub enum ModelName {
 
 /// The settings of a run: saved with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct MnistSettings {
     #[serde(default)]
     pub model: ModelName,
     /// By name: its settings are the following.
@@ -84,9 +84,9 @@ impl Default for VoteSettings {
 
 impl Preset {
     /// The settings of a network and a noiser.
-    pub fn settings(self, model: ModelName, noiser: NoiserConfig) -> Settings {
+    pub fn settings(self, model: ModelName, noiser: NoiserConfig) -> MnistSettings {
         let integers = matches!(noiser, NoiserConfig::QEggroll(_));
-        let quick = Settings {
+        let quick = MnistSettings {
             model,
             noiser,
             rank: 1,
@@ -113,18 +113,18 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => Settings { hidden: Vec::new(), generations: 2_500, ..quick },
+            ModelName::Cnn => MnistSettings { hidden: Vec::new(), generations: 2_500, ..quick },
         };
         match (integers, self) {
             (true, Self::Quick) => quick.in_integers(10_000),
             (true, Self::Long) => quick.in_integers(50_000),
             (false, Self::Quick) => quick,
-            (false, Self::Long) => Settings { generations: 25_000, ..quick },
+            (false, Self::Long) => MnistSettings { generations: 25_000, ..quick },
         }
     }
 }
 
-impl Settings {
+impl MnistSettings {
     /// What q-eggroll does best with: smaller inputs, larger batches, votes that become fewer to the end.
     fn in_integers(self, generations: u64) -> Self {
         Self { population: 1024, batch: 128, shift: 0, pool: 2, hidden: vec![64], generations, ..self }

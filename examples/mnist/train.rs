@@ -1,11 +1,11 @@
 //! The run: data, task and configuration of the learner, table, curve.
 
-use crate::args::Args;
-use crate::chart::{self, Point};
+use crate::args::MnistArgs;
+use crate::chart::{self, MnistPoint};
 use crate::classifier::Classifier;
 use crate::cnn::Cnn;
 use crate::integer::IntegerMlp;
-use crate::settings::{ModelName, Settings};
+use crate::settings::{MnistSettings, ModelName};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::core::messages;
@@ -15,7 +15,7 @@ use eggroll::run::print_line;
 use eggroll::run::{Interrupter, JsonLines, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
-use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
+use eggroll_examples::digits::{Batches, DigitsMlp, Images, PixelScale, Sample};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
@@ -38,7 +38,7 @@ const ACCURACY: &str = "Accuracy";
 struct Data<C: Classifier> {
     train: Images,
     held_out: C::Data,
-    scale: Scale,
+    scale: PixelScale,
     /// Side of the squares of pixels that the network sees as one.
     pool: usize,
     device: Device,
@@ -46,7 +46,7 @@ struct Data<C: Classifier> {
 
 impl<C: Classifier> Data<C> {
     /// Reads the files. With a validation split, the test set is not read.
-    fn read(folder: &Path, settings: &Settings, device: &Device) -> Result<Self, Failure> {
+    fn read(folder: &Path, settings: &MnistSettings, device: &Device) -> Result<Self, Failure> {
         let mut train = Images::read(folder, "train")?;
         settings.validate(train.len(), train.shape)?;
         let held_out = match settings.validation {
@@ -80,8 +80,8 @@ impl<C: Classifier> Data<C> {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
-    let Args { data, out, resume, observers, backend, devices, settings: choices, .. } = args;
+pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+    let MnistArgs { data, out, resume, observers, backend, devices, settings: choices, .. } = args;
     if resume {
         let used = [&WITH_RESUME[..], &ObserverArgs::NAMES].concat();
         given.refuse_all_but(&used, "with --resume, which keeps the settings of the run")?;
@@ -93,27 +93,27 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
     if !resume {
         folder.check()?;
     }
-    let settings: Settings = if resume { folder.settings()? } else { choices.settings(given)? };
+    let settings: MnistSettings = if resume { folder.settings()? } else { choices.settings(given)? };
     let interrupter = signals.interrupter();
-    let run = Run { data: &data, folder: &folder, settings: &settings, resume, observers, interrupter };
+    let run = MnistRun { data: &data, folder: &folder, settings: &settings, resume, observers, interrupter };
     match (settings.model, &settings.noiser) {
         (ModelName::Cnn, _) => run.on::<Cnn>(&devices, communicator),
         (ModelName::Mlp, NoiserConfig::QEggroll(_)) => run.on::<IntegerMlp>(&devices, communicator),
-        (ModelName::Mlp, _) => run.on::<Mlp>(&devices, communicator),
+        (ModelName::Mlp, _) => run.on::<DigitsMlp>(&devices, communicator),
     }
 }
 
 /// What a run consists of, whatever it trains and wherever.
-struct Run<'a> {
+struct MnistRun<'a> {
     data: &'a Path,
     folder: &'a RunFolder,
-    settings: &'a Settings,
+    settings: &'a MnistSettings,
     resume: bool,
     observers: ObserverArgs,
     interrupter: Interrupter,
 }
 
-impl Run<'_> {
+impl MnistRun<'_> {
     /// Trains on one device, alone or as a process of several, or on several devices of this process.
     fn on<C: Classifier + Sync>(
         &self,
@@ -151,7 +151,7 @@ impl Run<'_> {
         let leads = distribution.leads();
         let batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
         let digest = data.digest();
-        let mut task = Task { data, batches, folder, settings, leads, table: None };
+        let mut task = MnistTask { data, batches, folder, settings, leads, table: None };
         let config = EsTrainingConfig::new(settings.strategy(), settings.generations)
             .with_validate_every(settings.evaluate_every)
             .with_report_every(REPORT_EVERY)
@@ -176,18 +176,18 @@ impl Run<'_> {
 }
 
 /// A mini-batch for each generation, accuracy on what is held out.
-struct Task<'a, C: Classifier> {
+struct MnistTask<'a, C: Classifier> {
     data: Data<C>,
     batches: Batches,
     folder: &'a RunFolder,
-    settings: &'a Settings,
+    settings: &'a MnistSettings,
     /// Whether this process prints and writes: rank 0 of several, or the only one.
     leads: bool,
     /// Its table, from the beginning of the run on.
-    table: Option<Table<'a>>,
+    table: Option<AccuracyTable<'a>>,
 }
 
-impl<C: Classifier> EsTask<C> for Task<'_, C> {
+impl<C: Classifier> EsTask<C> for MnistTask<'_, C> {
     type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &C) -> Result<(), Failure> {
@@ -202,7 +202,7 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
         let Self { data, settings, .. } = self;
         print_line!("{} training images\n{}", data.train.len(), shown::lines(settings, settings.unused()));
         print_line!("{}", strategy.parameter_summary());
-        self.table = Some(Table::open(self.folder, self.settings, done)?);
+        self.table = Some(AccuracyTable::open(self.folder, self.settings, done)?);
         Ok(())
     }
 
@@ -220,11 +220,11 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
 }
 
 /// The table of accuracies: printed, logged and drawn.
-struct Table<'a> {
-    settings: &'a Settings,
+struct AccuracyTable<'a> {
+    settings: &'a MnistSettings,
     curve: PathBuf,
     log: JsonLines,
-    points: Vec<Point>,
+    points: Vec<MnistPoint>,
     /// Whether the titles are printed.
     titled: bool,
     /// Seconds that the run took before it was continued.
@@ -232,16 +232,16 @@ struct Table<'a> {
     start: Instant,
 }
 
-impl<'a> Table<'a> {
-    fn open(folder: &RunFolder, settings: &'a Settings, generation: u64) -> Result<Self, Failure> {
+impl<'a> AccuracyTable<'a> {
+    fn open(folder: &RunFolder, settings: &'a MnistSettings, generation: u64) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
-        let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
+        let points: Vec<MnistPoint> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
         let curve = folder.file("curve.svg");
         Ok(Self { settings, curve, log, points, titled: false, before, start: Instant::now() })
     }
 
-    fn label(settings: &Settings) -> &'static str {
+    fn label(settings: &MnistSettings) -> &'static str {
         if settings.validation > 0 { "validation" } else { "test" }
     }
 
@@ -268,7 +268,7 @@ impl<'a> Table<'a> {
             messages::shown(fitness, 4),
             100.0 * accuracy
         );
-        let point = Point { generation, seconds, member_evaluations, fitness, accuracy };
+        let point = MnistPoint { generation, seconds, member_evaluations, fitness, accuracy };
         self.log.write(&point)?;
         self.points.push(point);
         chart::draw(&self.curve, &self.points, Self::label(self.settings))

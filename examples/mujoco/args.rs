@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Trains a policy for one of MuJoCo's bodies by evolution strategies.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-pub struct Args {
+pub struct MujocoArgs {
     /// Folder for checkpoints, log and curve.
     #[arg(long, default_value = "runs/mujoco")]
     pub out: PathBuf,
@@ -44,12 +44,12 @@ pub struct Args {
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: MujocoSettings,
 }
 
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct MujocoSettings {
     /// The body.
     #[arg(long, value_enum, default_value_t)]
     pub body: BodyName,
@@ -94,7 +94,7 @@ pub struct Settings {
 /// Options next to --resume.
 const WITH_RESUME: [&str; 7] = ["resume", "out", "xml", "minutes", "generations", "env-steps", "backend"];
 
-impl Args {
+impl MujocoArgs {
     /// Refuses options that what else is chosen would ignore.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         if self.resume {
@@ -111,7 +111,7 @@ impl Args {
     }
 }
 
-impl Settings {
+impl MujocoSettings {
     /// Refuses what nobody else checks.
     pub fn validate(&self) -> Result<(), String> {
         if self.evaluate_every == 0 {

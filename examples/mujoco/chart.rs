@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub struct MujocoPoint {
     /// Generations done, from which lines of a log are told apart.
     pub generation: u64,
     pub seconds: f64,
@@ -19,8 +19,8 @@ pub struct Point {
 }
 
 /// Draws the policy's return over steps of the environment, a line for each run.
-pub fn draw(path: &Path, title: &str, runs: &[(&str, &[Point])]) -> Result<(), Failure> {
-    let at = |point: &Point| (point.env_steps as f64 / 1e6, point.mean_return);
+pub fn draw(path: &Path, title: &str, runs: &[(&str, &[MujocoPoint])]) -> Result<(), Failure> {
+    let at = |point: &MujocoPoint| (point.env_steps as f64 / 1e6, point.mean_return);
     let points = || runs.iter().flat_map(|(_, points)| points.iter().map(at));
     let end = points().map(|point| point.0).fold(1e-6, f64::max);
     let lowest = points().map(|point| point.1).fold(0.0, f64::min);
@@ -31,7 +31,7 @@ pub fn draw(path: &Path, title: &str, runs: &[(&str, &[Point])]) -> Result<(), F
         .with_y_range(lowest..1.05 * highest)
         .with_legend(Corner::LowerRight);
     let series =
-        |(label, points): &(&str, &[Point]), color| Series::new(*label, color, points.iter().map(at).collect());
+        |(label, points): &(&str, &[MujocoPoint]), color| Series::new(*label, color, points.iter().map(at).collect());
     let colors = [Color::Blue, Color::Red];
     let chart = runs.iter().zip(colors).fold(chart, |chart, (run, color)| chart.with_series(series(run, color)));
     Ok(chart.write(path)?)

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (args, given) = options::parse::<args::Args>();
+    let (args, given) = options::parse::<args::MujocoArgs>();
     let signals = on_signals("this generation", checkpoints_in(&args.out));
     main_of(|| {
         args.refuse_unused(&given)?;

@@ -1,6 +1,6 @@
 //! Steps of the environment per second: of a population's episodes, and of as many environments without a policy.
 
-use crate::args::Settings;
+use crate::args::MujocoSettings;
 use crate::task::{Body, Running};
 use burn::tensor::Device;
 use eggroll::rl::{EpisodeKey, HostRolloutConfig};
@@ -15,7 +15,7 @@ use std::time::Instant;
 const ROUNDS: u64 = 5;
 
 /// Both in turn, and their ratio.
-pub fn measure<B: Body>(settings: &Settings, body: &B, device: &Device) -> Result<Value, Failure> {
+pub fn measure<B: Body>(settings: &MujocoSettings, body: &B, device: &Device) -> Result<Value, Failure> {
     device.seed(settings.seed);
     let policy = settings.policy(B::SIZES.0, B::SIZES.1).init(device);
     let mut strategy = settings.strategy().try_init(&policy)?;

@@ -1,7 +1,7 @@
 //! The run: generations, table, curve.
 
-use crate::args::{Args, Settings};
-use crate::chart::{self, Point};
+use crate::args::{MujocoArgs, MujocoSettings};
+use crate::chart::{self, MujocoPoint};
 use crate::task::{Body, BodyName, Running};
 use crate::throughput;
 use burn::tensor::Device;
@@ -29,9 +29,9 @@ const SEED: u64 = 1_000_000;
 
 /// A line of the log: what a checkpoint needs in addition to the strategy and the policy.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct MujocoLine {
     #[serde(flatten)]
-    point: Point,
+    point: MujocoPoint,
     normalizer: ObservationNormalizer,
 }
 
@@ -44,16 +44,16 @@ struct Budget {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: MujocoArgs, signals: &Signals) -> Result<Ending, Failure> {
     let device = open(args.backend)?.device;
     let folder = RunFolder::new(args.out);
     if !args.resume {
         folder.check()?;
     }
-    let settings: Settings = if args.resume { folder.resume()? } else { args.settings };
+    let settings: MujocoSettings = if args.resume { folder.resume()? } else { args.settings };
     settings.validate()?;
     let xml = args.xml.as_deref();
-    let plan = Plan {
+    let plan = MujocoPlan {
         folder,
         begins: !args.resume,
         budget: Budget {
@@ -74,7 +74,7 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// What the command line says beside the settings.
-struct Plan {
+struct MujocoPlan {
     folder: RunFolder,
     begins: bool,
     budget: Budget,
@@ -83,8 +83,8 @@ struct Plan {
     device: Device,
 }
 
-impl Plan {
-    fn train<B: Body>(self, settings: Settings, body: B, signals: &Signals) -> Result<Ending, Failure> {
+impl MujocoPlan {
+    fn train<B: Body>(self, settings: MujocoSettings, body: B, signals: &Signals) -> Result<Ending, Failure> {
         let Self { folder, begins, budget, compares, throughput, device } = self;
         if throughput {
             return print(throughput::measure(&settings, &body, &device)?, Ending::Finished);
@@ -93,7 +93,7 @@ impl Plan {
             begin(&folder, &settings)?;
         }
         let title = settings.body.title();
-        let mut first = Run::new(settings.clone(), &body, folder.path().to_owned(), &device)?;
+        let mut first = PolicyRun::new(settings.clone(), &body, folder.path().to_owned(), &device)?;
         let ending = first.train(budget, signals)?;
         if !compares || ending.is_stopped() {
             return print(first.result()?, ending);
@@ -101,7 +101,7 @@ impl Plan {
         let other = settings.noiser.other();
         let path = folder.file(other.name());
         fs::create_dir_all(&path)?;
-        let mut second = Run::new(Settings { noiser: other, ..settings }, &body, path, &device)?;
+        let mut second = PolicyRun::new(MujocoSettings { noiser: other, ..settings }, &body, path, &device)?;
         let budget = Budget { seconds: f64::INFINITY, generations: u64::MAX, env_steps: first.env_steps };
         let ending = second.train(budget, signals)?;
         chart::draw(&folder.file("compare.svg"), title, &[first.curve(), second.curve()])?;
@@ -116,8 +116,8 @@ fn print(mut result: Value, ending: Ending) -> Result<Ending, Failure> {
 }
 
 /// One policy in training.
-struct Run<B: Body> {
-    settings: Settings,
+struct PolicyRun<B: Body> {
+    settings: MujocoSettings,
     folder: PathBuf,
     device: Device,
     strategy: EvolutionStrategy,
@@ -125,16 +125,16 @@ struct Run<B: Body> {
     rollouts: HostRollouts<Running<B>>,
     /// For evaluations: whole episodes.
     whole: HostRolloutConfig,
-    points: Vec<Point>,
+    points: Vec<MujocoPoint>,
     env_steps: u64,
     /// Seconds that the run took before it was continued.
     before: f64,
     start: Instant,
 }
 
-impl<B: Body> Run<B> {
+impl<B: Body> PolicyRun<B> {
     /// A new run, or one that continues after the last checkpoint in its folder.
-    fn new(settings: Settings, body: &B, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
+    fn new(settings: MujocoSettings, body: &B, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
         device.seed(settings.seed);
         let policy = settings.policy(B::SIZES.0, B::SIZES.1).init(device);
         let whole = HostRolloutConfig::new().with_normalize_observations(true);
@@ -169,7 +169,7 @@ impl<B: Body> Run<B> {
     fn resume(&mut self, strategy: EvolutionStrategy, policy: Mlp) -> Result<(), Failure> {
         let generation = strategy.generation();
         (self.strategy, self.policy) = (strategy, policy);
-        let mut lines: Vec<Line> = JsonLines::read(self.folder.join("curve.jsonl"))?;
+        let mut lines: Vec<MujocoLine> = JsonLines::read(self.folder.join("curve.jsonl"))?;
         lines.retain(|line| line.point.generation <= generation);
         let last = lines.last().filter(|line| line.point.generation == generation);
         let last = last.ok_or_else(|| format!("curve.jsonl has no line of generation {generation}"))?;
@@ -188,7 +188,7 @@ impl<B: Body> Run<B> {
         self.settings.noiser.name()
     }
 
-    fn curve(&self) -> (&str, &[Point]) {
+    fn curve(&self) -> (&str, &[MujocoPoint]) {
         (self.name(), &self.points)
     }
 
@@ -250,8 +250,8 @@ impl<B: Body> Run<B> {
             env_steps as f64 / 1e6,
             env_steps as f64 / seconds
         );
-        let point = Point { generation, seconds, env_steps, population_return, mean_return };
-        log.write(&Line { point, normalizer: self.normalizer() })?;
+        let point = MujocoPoint { generation, seconds, env_steps, population_return, mean_return };
+        log.write(&MujocoLine { point, normalizer: self.normalizer() })?;
         self.points.push(point);
         chart::draw(&self.folder.join("curve.svg"), self.settings.body.title(), &[self.curve()])?;
         self.checkpoints().save(&self.strategy, &self.policy)?;

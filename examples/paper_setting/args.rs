@@ -30,7 +30,7 @@ pub enum Column {
 
 /// Times one wide linear layer as a population against plain inference.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct PaperSettingArgs {
     /// Inputs and outputs of the layer.
     #[arg(long, default_value_t = 8192, value_parser = at_most(WIDTH))]
     pub width: usize,
@@ -57,7 +57,7 @@ pub struct Args {
     pub backend: DeviceName,
 }
 
-impl Args {
+impl PaperSettingArgs {
     pub fn dtype(&self) -> DType {
         match self.dtype {
             Type::Bf16 => DType::BF16,

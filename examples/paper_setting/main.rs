@@ -6,7 +6,7 @@
 mod args;
 mod timing;
 
-use args::{Args, Column};
+use args::{Column, PaperSettingArgs};
 use burn::tensor::{DType, Device, Distribution, Tensor};
 use eggroll::core::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
 use eggroll::core::{NoiseKey, PairRange};
@@ -15,7 +15,7 @@ use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of, options};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-use timing::{Task, repeat};
+use timing::{TimedTask, repeat};
 
 /// Elements of the noise table in addition to those of one pair's noise. WebGPU guarantees buffers of 128 MiB, no larger ones.
 const TABLE: usize = 1 << 24;
@@ -26,7 +26,7 @@ const SIGMA: f64 = 0.01;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let (args, given) = options::parse::<Args>();
+    let (args, given) = options::parse::<PaperSettingArgs>();
     let signals = on_signals("this round", nothing);
     main_of(|| {
         args.refuse_unused(&given)?;
@@ -34,7 +34,7 @@ pub(crate) fn main() -> ExitCode {
     })
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &PaperSettingArgs, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let opened = open(args.backend)?;
     opened.has(args.backend, args.dtype())?;
@@ -47,16 +47,17 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// Plain inference, then every column that is asked for.
-fn tasks(args: &Args, device: &Device) -> Vec<Task> {
-    let layer = Layer::new(args, device);
+fn tasks(args: &PaperSettingArgs, device: &Device) -> Vec<TimedTask> {
+    let layer = PaperLayer::new(args, device);
     let (x, weight) = (layer.x.clone(), layer.weight.clone());
-    let mut tasks = vec![Task::new("inference", [0, layer.forward_flop()], move |_| x.clone().matmul(weight.clone()))];
+    let mut tasks =
+        vec![TimedTask::new("inference", [0, layer.forward_flop()], move |_| x.clone().matmul(weight.clone()))];
     tasks.extend(args.columns.iter().map(|column| layer.task(*column)));
     tasks
 }
 
 /// The layer, and a row for each member.
-struct Layer {
+struct PaperLayer {
     /// `[members, width]`
     x: Tensor<2>,
     /// `[width, width]`
@@ -66,8 +67,8 @@ struct Layer {
     dtype: DType,
 }
 
-impl Layer {
-    fn new(args: &Args, device: &Device) -> Self {
+impl PaperLayer {
+    fn new(args: &PaperSettingArgs, device: &Device) -> Self {
         let (width, on) = (args.width, (device, args.dtype()));
         let weight = Tensor::<2>::random([width, width], Distribution::Uniform(-1.0, 1.0), on);
         let pairs = PairRange::new(0, (args.batch / 2) as u32);
@@ -89,7 +90,7 @@ impl Layer {
         2 * self.x.dims()[0] * self.width() * self.width()
     }
 
-    fn task(&self, column: Column) -> Task {
+    fn task(&self, column: Column) -> TimedTask {
         let device = self.x.device();
         let (key, pairs, elements) = (NoiseKey::new(0, 0, 0), self.members.pairs, 2 * self.width() * self.rank);
         let bytes = |elements: usize| elements * self.dtype.size();
@@ -109,14 +110,14 @@ impl Layer {
                 let on = (&device, DType::F32);
                 let weights = Tensor::<1>::random([pairs.count as usize], Distribution::Uniform(-1.0, 1.0), on);
                 let flop = 2 * pairs.count as usize * rank * shape[0] * shape[1];
-                Task::new("estimate", [0, flop], move |pass| {
+                TimedTask::new("estimate", [0, flop], move |pass| {
                     let noise = LowRankNoise::new(NoiseKey::new(0, 0, pass), rank, SIGMA);
                     ops::low_rank_estimate(weights.clone(), noise, NoiseSource::Drawn, 0, shape, dtype)
                 })
             }
             Column::OpenEs => {
                 let (x, weight, members) = (self.x.clone(), self.weight.clone(), self.members);
-                Task::new("open_es", [0, self.forward_flop()], move |pass| {
+                TimedTask::new("open_es", [0, self.forward_flop()], move |pass| {
                     let noise = DenseNoise::new(NoiseKey::new(0, 0, pass), SIGMA);
                     ops::dense_linear(x.clone(), weight.clone(), LinearBias::None, noise, NoiseSource::Drawn, members)
                 })
@@ -125,10 +126,10 @@ impl Layer {
     }
 
     /// The population's forward pass with noise from a source.
-    fn eggroll(&self, name: &'static str, held: usize, source: NoiseSource) -> Task {
+    fn eggroll(&self, name: &'static str, held: usize, source: NoiseSource) -> TimedTask {
         let (x, weight, rank, members) = (self.x.clone(), self.weight.clone(), self.rank, self.members);
         let fresh = matches!(source, NoiseSource::Drawn);
-        Task::new(name, [held, self.forward_flop()], move |pass| {
+        TimedTask::new(name, [held, self.forward_flop()], move |pass| {
             // Noise that is drawn on the fly is new in every pass.
             let key = NoiseKey::new(0, 0, if fresh { pass } else { 0 });
             let noise = LowRankNoise::new(key, rank, SIGMA);
@@ -137,7 +138,7 @@ impl Layer {
     }
 }
 
-fn report(args: &Args, opened: &Opened, tasks: &[Task], ending: Ending) {
+fn report(args: &PaperSettingArgs, opened: &Opened, tasks: &[TimedTask], ending: Ending) {
     let inference = tasks[0].median_ms();
     println!("device: {}", opened.hardware);
     println!(

@@ -1,6 +1,6 @@
 //! Timing: all tasks in turn, round after round, so that all see the same machine.
 
-use super::args::Args;
+use super::args::PaperSettingArgs;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const MIN_ROUNDS: usize = 5;
 
 /// What is timed.
-pub struct Task {
+pub struct TimedTask {
     pub name: &'static str,
     /// Bytes of noise kept between passes.
     pub held: usize,
@@ -23,7 +23,7 @@ pub struct Task {
     times: Vec<f64>,
 }
 
-impl Task {
+impl TimedTask {
     pub fn new(name: &'static str, [held, flop]: [usize; 2], pass: impl FnMut(u32) -> Tensor<2> + 'static) -> Self {
         Self { name, held, flop, pass: Box::new(pass), times: Vec::new() }
     }
@@ -72,7 +72,12 @@ impl Task {
 }
 
 /// Runs all tasks in turn until the time is over, or a signal comes and there has been a round.
-pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device, signals: &Signals) -> Result<(), Failure> {
+pub fn repeat(
+    tasks: &mut [TimedTask],
+    args: &PaperSettingArgs,
+    device: &Device,
+    signals: &Signals,
+) -> Result<(), Failure> {
     for task in tasks.iter_mut() {
         task.check()?;
         task.round(0, args.passes, device)?;

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::Pendulum;
-use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::control::{self, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
@@ -18,14 +18,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Swings a pendulum up by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-struct Cli {
+struct PendulumArgs {
     #[command(flatten)]
-    args: Args,
+    args: ControlArgs,
 }
 
 struct SwingUp;
 
-impl Task for SwingUp {
+impl ControlTask for SwingUp {
     type Environment = Pendulum;
     type Network = Mlp;
 
@@ -33,12 +33,12 @@ impl Task for SwingUp {
         Pendulum::new()
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> Mlp {
         control::perceptron(&self.environment(), settings, device)
     }
 }
 
 fn main() -> ExitCode {
-    let (Cli { args }, given) = options::parse();
+    let (PendulumArgs { args }, given) = options::parse();
     control::main(&args, &given, &[&SwingUp])
 }

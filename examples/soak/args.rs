@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Trains for a long time, in floats and in integers, and checks that memory stays flat and that replay reproduces every checkpoint.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct SoakArgs {
     /// Generations of each of the two runs.
     #[arg(long, default_value_t = 10_000)]
     pub generations: u64,
@@ -31,7 +31,7 @@ pub struct Args {
     pub backend: DeviceName,
 }
 
-impl Args {
+impl SoakArgs {
     pub fn validate(&self) -> Result<(), String> {
         for (name, value) in [("generations", self.generations), ("every", self.every)] {
             if value == 0 {

@@ -7,7 +7,7 @@ mod args;
 mod memory;
 mod task;
 
-use args::Args;
+use args::SoakArgs;
 use burn::tensor::Device;
 use eggroll::run::{Checkpoints, ReplayLog, load, parameter_digest, replay};
 use eggroll_examples::device::open;
@@ -18,18 +18,18 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use task::{Floats, Integers, Task};
+use task::{Floats, Integers, SoakTask};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (args, _) = options::parse::<Args>();
+    let (args, _) = options::parse::<SoakArgs>();
     let signals = on_signals("this generation", nothing);
     main_of(|| run(&args, &signals))
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &SoakArgs, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let device = open(args.backend)?.device;
     device.seed(args.seed);
@@ -58,7 +58,7 @@ struct Soaked {
     complete: bool,
 }
 
-fn soak<T: Task>(args: &Args, folder: &Path, device: &Device, signals: &Signals) -> Result<Soaked, Failure> {
+fn soak<T: SoakTask>(args: &SoakArgs, folder: &Path, device: &Device, signals: &Signals) -> Result<Soaked, Failure> {
     let (folder, start) = (folder.join(T::NAME), Instant::now());
     let first = T::new(device);
     let config = T::config().with_population_size(args.population).with_seed(args.seed);
@@ -106,7 +106,7 @@ fn soak<T: Task>(args: &Args, folder: &Path, device: &Device, signals: &Signals)
 }
 
 /// Where the log's models are other ones than those of the checkpoints that are left, the last of which is the run's last model.
-fn differences<T: Task>(checkpoints: &Checkpoints, log: &Path, first: &T) -> Result<Vec<String>, Failure> {
+fn differences<T: SoakTask>(checkpoints: &Checkpoints, log: &Path, first: &T) -> Result<Vec<String>, Failure> {
     let mut differences = Vec::new();
     for path in checkpoints.list()? {
         let (strategy, saved) = load(&path, first.clone())?;

@@ -1,6 +1,6 @@
 //! Two small networks with something to learn: one of floats, one of integers.
 
-use crate::args::Args;
+use crate::args::SoakArgs;
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
@@ -16,11 +16,11 @@ const HIDDEN: usize = 64;
 const OUTPUTS: usize = 4;
 
 /// A network and what it is to learn.
-pub trait Task: Module {
+pub trait SoakTask: Module {
     const NAME: &'static str;
     fn new(device: &Device) -> Self;
     fn config() -> EvolutionStrategyConfig;
-    fn fitness(&self, population: &Population, args: &Args, device: &Device) -> Fitness;
+    fn fitness(&self, population: &Population, args: &SoakArgs, device: &Device) -> Fitness;
 }
 
 /// The address of a generation's rows: parameters of the models have smaller numbers.
@@ -34,7 +34,7 @@ pub struct Floats {
     output: nn::Linear,
 }
 
-impl Task for Floats {
+impl SoakTask for Floats {
     const NAME: &'static str = "floats";
 
     fn new(device: &Device) -> Self {
@@ -49,7 +49,7 @@ impl Task for Floats {
     }
 
     /// To be learned: `tanh(x_j + x_{j+4})`.
-    fn fitness(&self, population: &Population, args: &Args, device: &Device) -> Fitness {
+    fn fitness(&self, population: &Population, args: &SoakArgs, device: &Device) -> Fitness {
         let mut values = vec![0.0; ROWS * INPUTS];
         fill_noise(rows(args.seed, population), 0, 0, &mut values);
         let x = Tensor::<2>::from_data(TensorData::new(values, [ROWS, INPUTS]), device);
@@ -68,7 +68,7 @@ pub struct Integers {
     output: nn::integer::Linear,
 }
 
-impl Task for Integers {
+impl SoakTask for Integers {
     const NAME: &'static str = "integers";
 
     fn new(device: &Device) -> Self {
@@ -83,7 +83,7 @@ impl Task for Integers {
     }
 
     /// To be learned: which of the first four inputs is the largest.
-    fn fitness(&self, population: &Population, args: &Args, device: &Device) -> Fitness {
+    fn fitness(&self, population: &Population, args: &SoakArgs, device: &Device) -> Fitness {
         let mut values = vec![0; ROWS * INPUTS];
         fill_integers(rows(args.seed, population), 0, &mut values);
         let largest = |row: &[i8]| (0..OUTPUTS).max_by_key(|i| row[*i]).unwrap_or_default() as i32;

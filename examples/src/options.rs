@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser, Debug)]
-    struct Args {
+    struct RateArgs {
         #[arg(long, default_value_t = 0.5)]
         rate: f64,
         #[arg(long, value_delimiter = ',')]
@@ -108,7 +108,7 @@ mod tests {
         resume: bool,
     }
 
-    fn parsed(words: &[&str]) -> Result<(Args, Given), String> {
+    fn parsed(words: &[&str]) -> Result<(RateArgs, Given), String> {
         parse_from(["program"].iter().chain(words)).map_err(|error| error.to_string())
     }
 
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn options_without_their_feature_are_refused() {
         #[derive(Parser, Debug)]
-        struct Logs {
+        struct CsvArgs {
             #[arg(long)]
             csv: bool,
         }
-        let parsed = parse_from::<Logs>(["program", "--csv"]);
+        let parsed = parse_from::<CsvArgs>(["program", "--csv"]);
         if cfg!(feature = "csv") {
             assert!(parsed.expect("built in").0.csv);
         } else {

@@ -7,7 +7,7 @@
 use burn::tensor::Device;
 use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
-use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::control::{self, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::texas42::{Opponent, Texas42};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
@@ -19,16 +19,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Trains a policy for Texas 42 on points won, by evolution strategies.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-struct Cli {
+struct Texas42Args {
     /// Who plays against the policy.
     #[arg(long, value_enum, default_value_t)]
-    opponent: Name,
+    opponent: OpponentName,
     #[command(flatten)]
-    args: Args,
+    args: ControlArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Name {
+enum OpponentName {
     /// Any legal domino.
     Random,
     /// The legal domino with most pips.
@@ -39,7 +39,7 @@ enum Name {
 /// A perceptron at the table.
 struct Hands(Texas42);
 
-impl Task for Hands {
+impl ControlTask for Hands {
     type Environment = Texas42;
     type Network = Mlp;
 
@@ -47,16 +47,16 @@ impl Task for Hands {
         self.0
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> Mlp {
         control::perceptron(&self.0, settings, device)
     }
 }
 
 fn main() -> ExitCode {
-    let (Cli { opponent, args }, given) = options::parse();
+    let (Texas42Args { opponent, args }, given) = options::parse();
     let opponent = match opponent {
-        Name::Random => Opponent::Random,
-        Name::Highest => Opponent::Highest,
+        OpponentName::Random => Opponent::Random,
+        OpponentName::Highest => Opponent::Highest,
     };
     control::main(&args, &given, &[&Hands(Texas42::new(opponent))])
 }

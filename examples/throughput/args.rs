@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Times the forward pass and the estimate of populations against plain inference.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct ThroughputArgs {
     /// Networks: small 4→256→2, medium 64→512→64, large 256→2048→256.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "small,medium,large")]
     pub sizes: Vec<Size>,
@@ -41,7 +41,7 @@ pub struct Args {
     pub trace: TraceArgs,
 }
 
-impl Args {
+impl ThroughputArgs {
     pub fn validate(&self) -> Result<(), String> {
         if let Some(odd) = self.populations.iter().find(|n| **n < 2 || !n.is_multiple_of(2)) {
             return Err(format!("a population must be even and at least 2, not {odd}"));

@@ -1,11 +1,11 @@
 //! Timing: the columns of one size and population in turn, round after round, so that all see the same machine.
 
-use super::args::Args;
+use super::args::ThroughputArgs;
 use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;
-use eggroll_examples::throughput::{Cell, Column, Network, Pass, Place, Size, columns};
+use eggroll_examples::throughput::{Cell, Column, GridPlace, Network, Pass, Size, columns};
 use eggroll_examples::trace::section;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const SLOW_ROUNDS: usize = 3;
 const SLOW: f64 = 0.1;
 
 /// A column that is timed.
-struct Task {
+struct TimedColumn {
     column: Column,
     rank: Option<usize>,
     materialized_bytes: usize,
@@ -26,7 +26,7 @@ struct Task {
     times: Vec<f64>,
 }
 
-impl Task {
+impl TimedColumn {
     /// Runs one pass.
     fn seconds(&mut self) -> f64 {
         let start = Instant::now();
@@ -36,7 +36,7 @@ impl Task {
 }
 
 /// Times everything that is asked for, until a signal comes.
-pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<Vec<Cell>, Failure> {
+pub fn measure(args: &ThroughputArgs, device: &Device, signals: &Signals) -> Result<Vec<Cell>, Failure> {
     device.seed(0);
     let mut cells = Vec::new();
     let groups = args.sizes.len() * args.populations.len();
@@ -59,11 +59,11 @@ pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<Vec<Ce
 }
 
 fn tasks(
-    args: &Args,
+    args: &ThroughputArgs,
     network: &Network,
     (size, members): (Size, usize),
     device: &Device,
-) -> Result<Vec<Task>, NoiserError> {
+) -> Result<Vec<TimedColumn>, NoiserError> {
     let mut tasks = Vec::new();
     for (column, rank) in columns(&args.ranks, !args.no_open_es) {
         if let Some(reason) = column.refusal(size, members, rank) {
@@ -72,13 +72,13 @@ fn tasks(
             continue;
         }
         let (pass, materialized_bytes) = column.pass(network, members, rank, device)?;
-        tasks.push(Task { column, rank, materialized_bytes, pass, slow: false, times: Vec::new() });
+        tasks.push(TimedColumn { column, rank, materialized_bytes, pass, slow: false, times: Vec::new() });
     }
     Ok(tasks)
 }
 
 /// A pass or two of every task, which show the slow ones; an estimate of the seconds that [`repeat`] will take.
-fn warm_up(tasks: &mut [Task], limit: f64) -> f64 {
+fn warm_up(tasks: &mut [TimedColumn], limit: f64) -> f64 {
     let (mut slow, mut round) = (0.0, 0.0);
     for task in tasks.iter_mut() {
         let mut seconds = task.seconds();
@@ -93,7 +93,7 @@ fn warm_up(tasks: &mut [Task], limit: f64) -> f64 {
 }
 
 /// Runs all tasks in turn until the time is over; slow ones in the first rounds only.
-fn repeat(tasks: &mut [Task], limit: Duration, signals: &Signals) {
+fn repeat(tasks: &mut [TimedColumn], limit: Duration, signals: &Signals) {
     let start = Instant::now();
     let mut round = 0;
     while round < MIN_ROUNDS || start.elapsed() < limit {
@@ -110,16 +110,16 @@ fn repeat(tasks: &mut [Task], limit: Duration, signals: &Signals) {
     }
 }
 
-fn summary(size: Size, population: usize, tasks: Vec<Task>) -> Vec<Cell> {
+fn summary(size: Size, population: usize, tasks: Vec<TimedColumn>) -> Vec<Cell> {
     let mut inference = None;
-    let cell = |mut task: Task| {
+    let cell = |mut task: TimedColumn| {
         task.times.sort_by(f64::total_cmp);
         let quantile = |q: f64| task.times[((task.times.len() - 1) as f64 * q).round() as usize];
         let median = quantile(0.5);
         let base = *inference.get_or_insert(median);
         Cell {
             peer: false,
-            place: Place { size, population, rank: task.rank, column: task.column },
+            place: GridPlace { size, population, rank: task.rank, column: task.column },
             median_ms: median,
             q1_ms: quantile(0.25),
             q3_ms: quantile(0.75),

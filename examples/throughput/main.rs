@@ -5,7 +5,7 @@ mod args;
 mod cells;
 mod report;
 
-use args::Args;
+use args::ThroughputArgs;
 use eggroll_examples::device::open;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of, options};
@@ -17,12 +17,12 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let (args, _) = options::parse::<Args>();
+    let (args, _) = options::parse::<ThroughputArgs>();
     let signals = on_signals("this round", nothing);
     main_of(|| args.trace.around(|| run(&args, &signals)))
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &ThroughputArgs, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let peer = args.peer();
     // Before the minutes of our own cells.

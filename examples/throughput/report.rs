@@ -1,15 +1,15 @@
 //! The table, and the headline figures.
 
-use super::args::Args;
+use super::args::ThroughputArgs;
 use eggroll_examples::Ending;
-use eggroll_examples::throughput::{Cell, Column, Place};
+use eggroll_examples::throughput::{Cell, Column, GridPlace};
 use serde_json::{Map, Value, json};
 
 /// Populations whose ratios are headline figures.
 const LARGE_ENOUGH: usize = 512;
 
 /// Prints our cells next to the peer's, of which some may have had too little memory.
-pub fn print(args: &Args, hardware: &str, cells: &[Cell], out_of_memory: &[Place], ending: Ending) {
+pub fn print(args: &ThroughputArgs, hardware: &str, cells: &[Cell], out_of_memory: &[GridPlace], ending: Ending) {
     println!(
         "size    population rank column               median ms   (quartiles)          ratio  samples/s  noise held    JAX"
     );
@@ -58,11 +58,11 @@ fn speedup(cells: &[Cell], ours: &Cell) -> Option<f64> {
 }
 
 /// The largest ratio to inference of each size, at rank 1 and large enough populations.
-fn worst_ratios(args: &Args, cells: &[Cell], column: Column) -> Value {
+fn worst_ratios(args: &ThroughputArgs, cells: &[Cell], column: Column) -> Value {
     let mut worst = Map::new();
     for size in &args.sizes {
         let of_size = |cell: &&Cell| {
-            let Place { size: found, population, rank, column: of } = cell.place;
+            let GridPlace { size: found, population, rank, column: of } = cell.place;
             !cell.peer && found == *size && of == column && rank == Some(1) && population >= LARGE_ENOUGH
         };
         let ratio = cells.iter().filter(of_size).filter_map(|cell| cell.ratio).reduce(f64::max);

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::nn::{Mlp, MlpConfig};
 use eggroll::rl::{CartPole, EpisodeKey, EvaluationConfig, TensorEnvironment};
 use eggroll::train::EvolutionStrategyConfig;
-use eggroll_examples::control::Settings;
+use eggroll_examples::control::ControlSettings;
 
 /// Environment steps in which every seed is to solve it.
 const BUDGET: u64 = 1_000_000;
@@ -13,13 +13,13 @@ const BUDGET: u64 = 1_000_000;
 const EPISODES: usize = 100;
 
 /// A network whose weights are drawn by the seed alone, whatever other tests draw.
-fn policy(settings: &Settings, device: &Device) -> Mlp {
-    struct Draw {
+fn policy(settings: &ControlSettings, device: &Device) -> Mlp {
+    struct DrawWeights {
         seed: u64,
         parameter: u32,
     }
 
-    impl ModuleMapper for Draw {
+    impl ModuleMapper for DrawWeights {
         fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
             self.parameter += 1;
             let key = EpisodeKey::new(self.seed, self.parameter, 0);
@@ -34,11 +34,11 @@ fn policy(settings: &Settings, device: &Device) -> Mlp {
 
     let sizes = [&[4][..], &settings.hidden, &[2]].concat();
     let network = MlpConfig::new(sizes).with_activation(settings.activation()).init(device);
-    network.map(&mut Draw { seed: settings.seed, parameter: 0 })
+    network.map(&mut DrawWeights { seed: settings.seed, parameter: 0 })
 }
 
 /// Environment steps until the mean policy reaches the threshold over 100 episodes, if it does within the budget.
-fn steps_to_solve(settings: &Settings, config: EvolutionStrategyConfig) -> Option<u64> {
+fn steps_to_solve(settings: &ControlSettings, config: EvolutionStrategyConfig) -> Option<u64> {
     let device = Device::flex();
     let environment = CartPole::new();
     let threshold = f64::from(environment.solved_at().expect("a usual threshold"));
@@ -70,7 +70,7 @@ fn steps_to_solve(settings: &Settings, config: EvolutionStrategyConfig) -> Optio
 #[test]
 fn the_examples_settings_solve_it() {
     for seed in 0..3 {
-        let settings = Settings { seed, ..Settings::of("CartPole-v1") };
+        let settings = ControlSettings { seed, ..ControlSettings::of("CartPole-v1") };
         let steps = steps_to_solve(&settings, settings.strategy());
         assert!(steps.is_some(), "seed {seed}: not solved within {BUDGET} environment steps");
     }
@@ -78,6 +78,6 @@ fn the_examples_settings_solve_it() {
 
 #[test]
 fn canary_without_updates_it_is_not_solved() {
-    let settings = Settings { test_every: 100, ..Settings::of("CartPole-v1") };
+    let settings = ControlSettings { test_every: 100, ..ControlSettings::of("CartPole-v1") };
     assert_eq!(steps_to_solve(&settings, settings.strategy().with_learning_rate(0.0)), None);
 }

@@ -1,6 +1,6 @@
 //! The peer of `throughput`: absent, out of memory, wrong. Shell scripts stand for it.
 
-use eggroll_examples::throughput::{Column, Measured, Peer, Size};
+use eggroll_examples::throughput::{Column, Peer, PeerResult, Size};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -17,7 +17,7 @@ fn peer(script: &Path) -> Peer {
     Peer::new(Path::new("sh"), script, ["--sizes", "large"])
 }
 
-fn measure(text: &str) -> Result<Measured, String> {
+fn measure(text: &str) -> Result<PeerResult, String> {
     let (_folder, path) = script(text);
     peer(&path).measure().map_err(|error| error.to_string())
 }

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use eggroll::rl::{CartPole, Pendulum, TensorEnvironment};
 
 /// State, observation, reward and end after a step of all rows.
-struct Stepped {
+struct RecordedStep {
     state: Vec<f64>,
     observation: Vec<f64>,
     reward: Vec<f64>,
@@ -18,8 +18,8 @@ fn floats(array: &Array) -> Vec<f32> {
     array.values.iter().map(|value| *value as f32).collect()
 }
 
-fn on_the_host(environment: &impl TensorEnvironment, state: &Array, actions: &Array) -> Stepped {
-    let mut found = Stepped { state: vec![], observation: vec![], reward: vec![], terminated: vec![] };
+fn on_the_host(environment: &impl TensorEnvironment, state: &Array, actions: &Array) -> RecordedStep {
+    let mut found = RecordedStep { state: vec![], observation: vec![], reward: vec![], terminated: vec![] };
     let widen = |values: &[f32]| values.iter().copied().map(f64::from).collect::<Vec<_>>();
     for (state, action) in floats(state).chunks_exact_mut(environment.state_size()).zip(floats(actions)) {
         let transition = environment.step_host(state, &[action]);
@@ -33,10 +33,10 @@ fn on_the_host(environment: &impl TensorEnvironment, state: &Array, actions: &Ar
     found
 }
 
-fn on(device: &Device, environment: &impl TensorEnvironment, state: &Array, actions: &Array) -> Stepped {
+fn on(device: &Device, environment: &impl TensorEnvironment, state: &Array, actions: &Array) -> RecordedStep {
     let actions: Tensor<1> = actions.tensor(device);
     let transition = environment.step(state.tensor(device), actions.unsqueeze_dim(1));
-    Stepped {
+    RecordedStep {
         observation: values(environment.observe(transition.state.clone())),
         state: values(transition.state),
         reward: values(transition.reward),
@@ -45,7 +45,7 @@ fn on(device: &Device, environment: &impl TensorEnvironment, state: &Array, acti
 }
 
 /// The step in every form, with what rounding may make of it: sines and cosines of devices are as good as Vulkan asks for.
-fn forms(environment: &impl TensorEnvironment, state: &Array, actions: &Array) -> Vec<(Stepped, f64)> {
+fn forms(environment: &impl TensorEnvironment, state: &Array, actions: &Array) -> Vec<(RecordedStep, f64)> {
     let tensor = |device: Device| {
         let tolerance = if format!("{device:?}").contains("Cube") { 2e-3 } else { ROUNDING };
         (on(&device, environment, state, actions), tolerance)

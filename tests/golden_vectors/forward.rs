@@ -39,7 +39,7 @@ fn next_pair<const D: usize>(noise: Tensor<D>) -> Tensor<D> {
 }
 
 /// One perturbed product of the file, of any noise.
-struct Product<'a> {
+struct PerturbedProduct<'a> {
     golden: &'a Golden,
     /// Name of the input.
     x: &'a str,
@@ -47,7 +47,7 @@ struct Product<'a> {
     y: String,
 }
 
-impl Product<'_> {
+impl PerturbedProduct<'_> {
     /// Compares `apply(x, scale, wrong pair, rows)`, and checks that it notices wrong noise.
     #[track_caller]
     fn check(&self, scale: f32, device: &Device, apply: impl Fn(Tensor<2>, f32, bool, InputRows) -> Tensor<2>) {
@@ -81,13 +81,13 @@ fn low_rank_products() {
                 true => Factors { b: next_pair(b.clone()), a: next_pair(a.clone()) },
             };
             for x in ["x", "X"] {
-                let product = Product { golden: &golden, x, y: format!("mm_{x}_r{rank}") };
+                let product = PerturbedProduct { golden: &golden, x, y: format!("mm_{x}_r{rank}") };
                 product.check(scale, &device, |x, scale, wrong, input| {
                     low_rank_linear(x, weight.clone(), factors(wrong, &b, &a), scale, input)
                 });
             }
             for x in ["xt", "Xt"] {
-                let product = Product { golden: &golden, x, y: format!("Tmm_{x}_r{rank}") };
+                let product = PerturbedProduct { golden: &golden, x, y: format!("Tmm_{x}_r{rank}") };
                 product.check(scale, &device, |x, scale, wrong, input| {
                     low_rank_linear(x, weight.clone().transpose(), factors(wrong, &a, &b), scale, input)
                 });
@@ -104,12 +104,12 @@ fn dense_products() {
         let epsilon = golden.array("noise_full").flipped().tensor::<3>(&device); // [pairs, d_input, d_output]
         let noise = |wrong, epsilon: &Tensor<3>| if wrong { next_pair(epsilon.clone()) } else { epsilon.clone() };
         let scale = golden.scalar("sigma") as f32;
-        let product = Product { golden: &golden, x: "X", y: "openes_mm_X".into() };
+        let product = PerturbedProduct { golden: &golden, x: "X", y: "openes_mm_X".into() };
         product.check(scale, &device, |x, scale, wrong, input| {
             dense_linear(x, weight.clone(), noise(wrong, &epsilon), scale, input)
         });
         let transposed = epsilon.clone().swap_dims(1, 2);
-        let product = Product { golden: &golden, x: "Xt", y: "openes_Tmm_Xt".into() };
+        let product = PerturbedProduct { golden: &golden, x: "Xt", y: "openes_Tmm_Xt".into() };
         product.check(scale, &device, |x, scale, wrong, input| {
             dense_linear(x, weight.clone().transpose(), noise(wrong, &transposed), scale, input)
         });
@@ -122,7 +122,7 @@ fn sparse_product() {
     let golden = open();
     for device in devices() {
         let weight = golden.array("W").flipped().tensor::<2>(&device);
-        let product = Product { golden: &golden, x: "x", y: "sparse_mm_x".into() };
+        let product = PerturbedProduct { golden: &golden, x: "x", y: "sparse_mm_x".into() };
         product.check(1.0, &device, |x, scale, wrong, input| {
             let pairs = if wrong { [2, 4, 6, 0] } else { [0, 2, 4, 6] };
             let base = match input {

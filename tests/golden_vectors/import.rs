@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// A model of plain Burn.
 #[derive(Module, Debug)]
-struct Plain {
+struct PlainBurn {
     first: nn::Linear,
     second: nn::Linear,
 }
@@ -22,7 +22,7 @@ struct Twin {
     second: Linear,
 }
 
-impl Plain {
+impl PlainBurn {
     fn new() -> Self {
         let device = Device::flex();
         let layer = |d_input, d_output| nn::LinearConfig::new(d_input, d_output).init(&device);
@@ -68,7 +68,7 @@ fn named() -> PytorchStore {
 fn safetensors_of_a_plain_model() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("model.safetensors");
-    let plain = Plain::new();
+    let plain = PlainBurn::new();
     plain.save_into(&mut SafetensorsStore::from_file(&file)).expect("saved");
     let mut twin = Twin::new(4);
     assert_ne!(values(twin.forward(input())), values(plain.forward(input())), "canary: other weights before");
@@ -79,7 +79,7 @@ fn safetensors_of_a_plain_model() {
     // And back.
     let back = folder.path().join("back.safetensors");
     twin.save_into(&mut SafetensorsStore::from_file(&back)).expect("saved");
-    let mut again = Plain::new();
+    let mut again = PlainBurn::new();
     again.load_from(&mut SafetensorsStore::from_file(&back)).expect("loaded");
     assert_eq!(values(again.forward(input())), values(plain.forward(input())));
 }
@@ -87,7 +87,7 @@ fn safetensors_of_a_plain_model() {
 /// Files in PyTorch's layout hold weights as `[d_output, d_input]`: Burn's adapter knows the twins by their names.
 #[test]
 fn safetensors_in_pytorchs_layout() {
-    let plain = Plain::new();
+    let plain = PlainBurn::new();
     let mut store = SafetensorsStore::from_bytes(None).with_to_adapter(BurnToPyTorchAdapter);
     plain.save_into(&mut store).expect("saved");
     let bytes = store.get_bytes().expect("bytes");
@@ -124,7 +124,7 @@ fn missing_keys_are_named() {
     let result = Twin::new(4).load_from(&mut pytorch().allow_partial(true)).expect("in part");
     assert_eq!((result.applied.len(), result.missing.len(), result.unused.len()), (0, 4, 4));
     let mut store = SafetensorsStore::from_bytes(None).with_regex("first");
-    Plain::new().save_into(&mut store).expect("saved");
+    PlainBurn::new().save_into(&mut store).expect("saved");
     let bytes = store.get_bytes().expect("bytes");
     let error = Twin::new(4).load_from(&mut SafetensorsStore::from_bytes(Some(bytes))).expect_err("half of it");
     assert!(error.to_string().contains("second.weight"), "{error}");
@@ -135,7 +135,7 @@ fn wrong_shapes_are_named() {
     let error = Twin::new(5).load_from(&mut named()).expect_err("wider").to_string();
     assert!(error.contains("first.weight") && error.contains("[3, 5]") && error.contains("[3, 4]"), "{error}");
     let mut store = SafetensorsStore::from_bytes(None);
-    Plain::new().save_into(&mut store).expect("saved");
+    PlainBurn::new().save_into(&mut store).expect("saved");
     let bytes = store.get_bytes().expect("bytes");
     let error = Twin::new(5).load_from(&mut SafetensorsStore::from_bytes(Some(bytes))).expect_err("wider").to_string();
     assert!(error.contains("first.weight") && error.contains("[3, 5]") && error.contains("[3, 4]"), "{error}");

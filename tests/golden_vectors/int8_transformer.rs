@@ -27,7 +27,7 @@ fn flat(value: &Value) -> Vec<i32> {
     }
 }
 
-struct Case {
+struct Int8TransformerCase {
     values: Value,
     device: Device,
     model: Transformer,
@@ -63,7 +63,7 @@ impl ModuleMapper for Load<'_> {
     }
 }
 
-impl Case {
+impl Int8TransformerCase {
     fn new(values: &Value, device: &Device) -> Self {
         let size = |name: &str| values["sizes"][name].as_u64().expect("a size") as usize;
         let config = TransformerConfig::new()
@@ -136,12 +136,12 @@ impl Case {
     }
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<Int8TransformerCase> {
     let golden = golden();
     let cases = golden["cases"].as_object().expect("cases");
     devices()
         .iter()
-        .flat_map(|device| cases.values().map(|values| Case::new(values, device)).collect::<Vec<_>>())
+        .flat_map(|device| cases.values().map(|values| Int8TransformerCase::new(values, device)).collect::<Vec<_>>())
         .collect()
 }
 

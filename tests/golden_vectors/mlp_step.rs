@@ -21,13 +21,13 @@ fn normalized_relu(x: Tensor<2>) -> Tensor<2> {
 }
 
 /// One of the files.
-struct Step {
+struct MlpStep {
     golden: Golden,
     activation: fn(Tensor<2>) -> Tensor<2>,
 }
 
-fn steps() -> [Step; 3] {
-    let step = |file, activation| Step { golden: Golden::open(file), activation };
+fn steps() -> [MlpStep; 3] {
+    let step = |file, activation| MlpStep { golden: Golden::open(file), activation };
     [
         step("mlp_step_relu.npz", relu::<2>),
         step("mlp_step_silu.npz", silu::<2>),
@@ -35,7 +35,7 @@ fn steps() -> [Step; 3] {
     ]
 }
 
-impl Step {
+impl MlpStep {
     fn layers(&self, device: &Device) -> Vec<Linear> {
         let parameter = |name: String| self.golden.array(&name);
         let layer = |layer: usize| Linear {

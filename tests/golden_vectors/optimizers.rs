@@ -6,7 +6,7 @@
 use crate::compare::{ROUNDING, assert_close, assert_differs};
 use crate::hosts;
 use crate::loader::Golden;
-use crate::updates::{Case, parameter};
+use crate::updates::{TrainingCase, parameter};
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use eggroll::core::EggrollConfig;
@@ -27,8 +27,8 @@ fn momentum(dampening: f64) -> OptimizerConfig {
 }
 
 /// One step on the noise of the file's generation.
-fn one_step(tag: &'static str, rank: usize, optimizer: OptimizerConfig) -> Case {
-    Case {
+fn one_step(tag: &'static str, rank: usize, optimizer: OptimizerConfig) -> TrainingCase {
+    TrainingCase {
         tag,
         noiser: EggrollConfig::new().with_rank(rank).into(),
         optimizer,
@@ -39,11 +39,18 @@ fn one_step(tag: &'static str, rank: usize, optimizer: OptimizerConfig) -> Case 
 }
 
 /// Three steps on the noise of generation 0, which all generations share.
-fn three_steps(tag: &'static str, optimizer: OptimizerConfig) -> Case {
-    Case { tag, noiser: EggrollConfig::new().with_rank(4).into(), optimizer, steps: 3, noise_reuse: 0, clip_norm: None }
+fn three_steps(tag: &'static str, optimizer: OptimizerConfig) -> TrainingCase {
+    TrainingCase {
+        tag,
+        noiser: EggrollConfig::new().with_rank(4).into(),
+        optimizer,
+        steps: 3,
+        noise_reuse: 0,
+        clip_norm: None,
+    }
 }
 
-fn cases() -> [Case; 5] {
+fn cases() -> [TrainingCase; 5] {
     [
         one_step("eggroll_r1_adamw", 1, adam_w(1e-4)),
         one_step("eggroll_r4_adamw", 4, adam_w(1e-4)),
@@ -68,8 +75,14 @@ fn optimizers() {
 fn canary_other_settings_differ() {
     let golden = Golden::open("jax_updates.npz");
     let eggroll = || EggrollConfig::new().with_rank(4).into();
-    let case =
-        |tag, optimizer, steps| Case { tag, noiser: eggroll(), optimizer, steps, noise_reuse: 0, clip_norm: None };
+    let case = |tag, optimizer, steps| TrainingCase {
+        tag,
+        noiser: eggroll(),
+        optimizer,
+        steps,
+        noise_reuse: 0,
+        clip_norm: None,
+    };
     for device in hosts() {
         for wrong in [
             case("eggroll_r4_adam3", adam(), 2),
@@ -93,7 +106,7 @@ fn canary_another_noise_generation_differs() {
     let eggroll = || EggrollConfig::new().with_rank(4).into();
     let gradient = |noise_reuse, device: &_| {
         let optimizer = momentum(0.0);
-        let case = Case { tag: "", noiser: eggroll(), optimizer, steps: 1, noise_reuse, clip_norm: None };
+        let case = TrainingCase { tag: "", noiser: eggroll(), optimizer, steps: 1, noise_reuse, clip_norm: None };
         case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, device).gradients["w"].clone()
     };
     for device in hosts() {

@@ -99,16 +99,16 @@ impl ModuleVisitor for Estimator<'_> {
 
 /// The values of every parameter by path.
 pub fn parameters<M: Module>(model: &M, table: &ParameterTable) -> BTreeMap<String, Vec<f64>> {
-    struct Reader<'a>(&'a ParameterTable, BTreeMap<String, Vec<f64>>);
+    struct ParameterReader<'a>(&'a ParameterTable, BTreeMap<String, Vec<f64>>);
 
-    impl ModuleVisitor for Reader<'_> {
+    impl ModuleVisitor for ParameterReader<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let position = self.0.position(param.id).expect("a parameter of the model");
             self.1.insert(self.0.entries()[position].path.clone(), values(param.val()));
         }
     }
 
-    let mut reader = Reader(table, BTreeMap::new());
+    let mut reader = ParameterReader(table, BTreeMap::new());
     model.visit(&mut reader);
     assert_eq!(reader.1.len(), table.entries().len());
     reader.1

@@ -29,14 +29,14 @@ const HEAD_EPSILON: f64 = 64e-5;
 struct Tiny(Golden);
 
 /// Where the file has a parameter.
-struct Place {
+struct FilePlace {
     name: String,
     layer: Option<usize>,
     /// Whether the file's matrix is `(out, in)`; the low-rank pairs are `(in, out)`.
     flipped: bool,
 }
 
-impl Place {
+impl FilePlace {
     fn of(path: &str) -> Self {
         let (path, layer) = match path.strip_prefix("blocks.") {
             Some(rest) => {
@@ -83,7 +83,7 @@ impl Tiny {
     fn perturbation(&self, model: &Rwkv7, freeze: bool, sigma: f64, device: &Device) -> Perturbation {
         let noiser = NoiserConfig::from(EggrollConfig::new().with_freeze_non_matrix(freeze));
         let record = |entry: &ParameterEntry, _| {
-            let Place { name, layer, flipped } = Place::of(&entry.path);
+            let FilePlace { name, layer, flipped } = FilePlace::of(&entry.path);
             let noise = self.0.array(&format!("n:{name}"));
             let noise = layer.map_or_else(|| noise.clone(), |layer| noise.at_second(layer));
             match (&entry.role, entry.shape.as_slice()) {
@@ -143,7 +143,7 @@ impl ModuleMapper for Placing<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Place { name, layer, flipped } = Place::of(&self.path.join("."));
+        let FilePlace { name, layer, flipped } = FilePlace::of(&self.path.join("."));
         let array = self.golden.array(&format!("p:{name}"));
         let array = layer.map_or_else(|| array.clone(), |layer| array.at(layer));
         let array = if D == 2 && flipped { array.flipped() } else { array };
@@ -180,7 +180,7 @@ fn tensor_state_values(state: &[LayerState]) -> Vec<f64> {
 }
 
 /// Something that reads tokens of one sequence: the module and the host.
-trait Model {
+trait TokenReader {
     type State;
 
     fn begin(&self, state: &Rwkv7State) -> Self::State;
@@ -188,7 +188,7 @@ trait Model {
     fn end(&self, state: &Self::State) -> Vec<f64>;
 }
 
-impl Model for HostRwkv7 {
+impl TokenReader for HostRwkv7 {
     type State = Rwkv7State;
 
     fn begin(&self, state: &Rwkv7State) -> Rwkv7State {
@@ -211,7 +211,7 @@ impl Model for HostRwkv7 {
 
 struct OnDevice(Rwkv7, Device);
 
-impl Model for OnDevice {
+impl TokenReader for OnDevice {
     type State = Vec<LayerState>;
 
     fn begin(&self, state: &Rwkv7State) -> Vec<LayerState> {
@@ -233,7 +233,7 @@ fn token_rows(tokens: &[u32], rows: usize, device: &Device) -> Tensor<2, Int> {
 }
 
 /// Without noise: from an empty state, from one that is given, and with a new sequence that begins within.
-fn check_plain(tiny: &Tiny, model: &impl Model, what: &str) {
+fn check_plain(tiny: &Tiny, model: &impl TokenReader, what: &str) {
     let tokens = tiny.tokens();
     let empty = tensors_of_zeros();
     for (begin, logits, end) in

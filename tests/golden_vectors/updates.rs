@@ -58,7 +58,7 @@ impl Model {
 }
 
 /// One tag of the file.
-pub struct Case {
+pub struct TrainingCase {
     /// Prefix of its arrays.
     pub tag: &'static str,
     /// The noise.
@@ -74,7 +74,7 @@ pub struct Case {
 }
 
 /// The result of training.
-pub struct Outcome {
+pub struct TrainingResult {
     /// The gradient of the first step, by path.
     pub gradients: BTreeMap<String, Vec<f64>>,
     /// The parameters after the last step, by path.
@@ -83,7 +83,7 @@ pub struct Outcome {
     pub roles: BTreeMap<String, Role>,
 }
 
-impl Case {
+impl TrainingCase {
     fn one_step(tag: &'static str, noiser: impl Into<NoiserConfig>) -> Self {
         let optimizer = SgdConfig::new().into();
         Self { tag, noiser: noiser.into(), optimizer, steps: 1, noise_reuse: 1, clip_norm: None }
@@ -120,7 +120,7 @@ impl Case {
     }
 
     /// Trains the model of the file.
-    pub fn train(&self, golden: &Golden, fitness: &[f64], scale: GradientScale, device: &Device) -> Outcome {
+    pub fn train(&self, golden: &Golden, fitness: &[f64], scale: GradientScale, device: &Device) -> TrainingResult {
         let (mut model, mut optimizer) = (Model::new(golden, device), self.optimizer.init());
         let weights = pair_weights(fitness, FitnessShaping::Raw, scale, golden.scalar("sigma"));
         let mut first = None;
@@ -137,7 +137,7 @@ impl Case {
         }
         let (gradients, table) = first.expect("at least one step");
         let roles = table.entries().iter().map(|entry| (entry.path.clone(), entry.role)).collect();
-        Outcome { gradients, parameters: parameters(&model, &table), roles }
+        TrainingResult { gradients, parameters: parameters(&model, &table), roles }
     }
 
     /// Compares gradients, where the file has them, and new parameters; parameters that are frozen must not have moved by a
@@ -148,7 +148,7 @@ impl Case {
         let opposite: Vec<f64> = fitness.chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
         let mut rotated = fitness.to_vec();
         rotated.rotate_left(2);
-        let mut wrong: Vec<(&str, Outcome)> = Vec::new();
+        let mut wrong: Vec<(&str, TrainingResult)> = Vec::new();
         for (what, fitness) in [("wrong sign", &opposite), ("another pair", &rotated)] {
             wrong.push((what, self.train(golden, fitness, GradientScale::SqrtPopulation, device)));
         }
@@ -191,10 +191,10 @@ fn eggroll_estimates() {
     let eggroll = |rank| EggrollConfig::new().with_rank(rank);
     for device in devices() {
         for case in [
-            Case::one_step("eggroll_r1_sgd", eggroll(1)),
-            Case::one_step("eggroll_r4_sgd", eggroll(4)),
-            Case::one_step("eggroll_r4_batched_sgd", eggroll(4)),
-            Case::one_step("eggroll_r4_frozen_sgd", eggroll(4).with_freeze_non_matrix(true)),
+            TrainingCase::one_step("eggroll_r1_sgd", eggroll(1)),
+            TrainingCase::one_step("eggroll_r4_sgd", eggroll(4)),
+            TrainingCase::one_step("eggroll_r4_batched_sgd", eggroll(4)),
+            TrainingCase::one_step("eggroll_r4_frozen_sgd", eggroll(4).with_freeze_non_matrix(true)),
         ] {
             case.check(&golden, &device);
         }
@@ -206,7 +206,7 @@ fn eggroll_estimates() {
 fn open_es_estimates() {
     let golden = Golden::open("jax_updates.npz");
     for device in devices() {
-        Case::one_step("openes_sgd", OpenEsConfig::new()).check(&golden, &device);
+        TrainingCase::one_step("openes_sgd", OpenEsConfig::new()).check(&golden, &device);
     }
 }
 
@@ -215,8 +215,8 @@ fn sign_eggroll_estimates() {
     let golden = Golden::open("jax_updates.npz");
     let noiser = || NoiserConfig::SignEggroll(EggrollConfig::new().with_rank(4));
     for device in devices() {
-        Case::one_step("alteggroll_r4_sgd", noiser()).check(&golden, &device);
-        let case = Case::one_step("", NoiserConfig::from(EggrollConfig::new().with_rank(4)));
+        TrainingCase::one_step("alteggroll_r4_sgd", noiser()).check(&golden, &device);
+        let case = TrainingCase::one_step("", NoiserConfig::from(EggrollConfig::new().with_rank(4)));
         let found = case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
         let expected = parameter(&golden, "alteggroll_r4_sgd_grad", "w").values;
         assert_differs("values in place of signs", &found.gradients["w"], &expected, ROUNDING);
@@ -228,14 +228,16 @@ fn sign_eggroll_estimates() {
 fn baseline_estimates() {
     let golden = Golden::open("jax_updates.npz");
     let of_groups = |group| BaselineSubtractionConfig::new(group).with_eggroll(EggrollConfig::new().with_rank(4));
-    let case = |group| Case { clip_norm: Some(0.05), ..Case::one_step("bs_r4_g4_sgd", of_groups(group)) };
+    let case =
+        |group| TrainingCase { clip_norm: Some(0.05), ..TrainingCase::one_step("bs_r4_g4_sgd", of_groups(group)) };
     for device in devices() {
         case(4).check(&golden, &device);
-        let train = |case: Case| case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
+        let train =
+            |case: TrainingCase| case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
         let gradient = parameter(&golden, "bs_r4_g4_sgd_grad", "w").values;
         assert_differs("other groups", &train(case(6)).gradients["w"], &gradient, ROUNDING);
         let new = parameter(&golden, "bs_r4_g4_sgd_new", "w").values;
-        let longer = Case { clip_norm: Some(0.06), ..case(4) };
+        let longer = TrainingCase { clip_norm: Some(0.06), ..case(4) };
         assert_differs("clipped to another norm", &train(longer).parameters["w"], &new, ROUNDING);
     }
 }

@@ -1,6 +1,6 @@
 //! Options that would be ignored, and numbers that cannot be: an error that names them, before anything begins.
 
-use super::support::{Place, example, run};
+use super::support::{OutputFolder, example, run};
 use std::process::Command;
 
 /// Command lines that must be refused, each with words of the error.
@@ -38,7 +38,7 @@ const REFUSED: [(&str, &str, &str); 28] = [
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let place = Place::new();
+    let place = OutputFolder::new();
     let digits = place.digits();
     for (program, words, expected) in REFUSED {
         let words = words.replace("DIGITS", &digits);

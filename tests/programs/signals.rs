@@ -1,6 +1,6 @@
 //! How a run is stopped: with a checkpoint from which it continues bit for bit, or at once.
 
-use super::support::{Place, Running, SMALL, example, run};
+use super::support::{OutputFolder, Running, SMALL, example, run};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[test]
 fn a_stopped_run_continues_bit_for_bit() {
-    let place = Place::new();
+    let place = OutputFolder::new();
     let generations = ["--generations", "6000"];
     let running = Running::start(&mut place.mnist(&generations), &place);
     running.wait_for("\n        50 ");
@@ -32,7 +32,7 @@ fn a_run_is_ended_at_once() {
     // A generation of a billion steps.
     let endless = ["--population", "64", "--hidden", "4", "--episodes", "65536"];
     for (grace, words) in [("600", "SIGTERM: ended at once"), ("0.5", "SIGTERM: not ended within 0.5 s")] {
-        let place = Place::new();
+        let place = OutputFolder::new();
         let mut command = Command::new(example("pendulum"));
         command.args(endless).args(["--out", &place.path("out")]).env("EGGROLL_GRACE_SECONDS", grace);
         let running = Running::start(&mut command, &place);
@@ -54,7 +54,7 @@ fn a_run_is_ended_at_once() {
 #[test]
 fn ignored_signals_stay_ignored() {
     for signal in ["HUP", "INT"] {
-        let place = Place::new();
+        let place = OutputFolder::new();
         let mut command = Command::new("sh");
         command.args(["-c", &format!("trap '' {signal}; exec \"$0\" \"$@\"")]).arg(example("mnist"));
         command.arg(place.digits()).args(SMALL).args(["--generations", "3000", "--out", &place.path("out")]);
@@ -70,7 +70,7 @@ fn ignored_signals_stay_ignored() {
 /// `mnist … | grep -m 1` ends quietly with the status of a closed pipe, and with a checkpoint; a full disk is an error.
 #[test]
 fn a_closed_output_ends_a_run_quietly() {
-    let place = Place::new();
+    let place = OutputFolder::new();
     let script = "\"$0\" \"$@\" | grep -m 1 \"^ *50 \" > /dev/null; echo \"${PIPESTATUS[0]}\"";
     let mut command = Command::new("bash");
     command.args(["-c", script]).arg(example("mnist")).arg(place.digits()).args(SMALL);

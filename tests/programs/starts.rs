@@ -1,6 +1,6 @@
 //! Every example starts, and its row in `examples/README.md` says how.
 
-use super::support::{Place, example, root, run};
+use super::support::{OutputFolder, example, root, run};
 use std::fs;
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn examples() -> Vec<(String, Vec<String>)> {
 /// Words after the name of an example for one small step, and words of its output; the others print their help.
 #[test]
 fn every_example_starts() {
-    let place = Place::new();
+    let place = OutputFolder::new();
     let (digits, out, text, picture) = (place.digits(), place.path("out"), place.path("text"), place.path("x.svg"));
     fs::write(&text, "to be or not to be that is the question ".repeat(100)).expect("writes");
     let step = |name: &str| -> (String, &str) {

@@ -29,9 +29,9 @@ pub fn example(name: &str) -> PathBuf {
 }
 
 /// A folder for the outputs of one test.
-pub struct Place(TempDir);
+pub struct OutputFolder(TempDir);
 
-impl Place {
+impl OutputFolder {
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
     }
@@ -73,7 +73,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(command: &mut Command, place: &Place) -> Self {
+    pub fn start(command: &mut Command, place: &OutputFolder) -> Self {
         let [output, errors] = ["stdout", "stderr"].map(|name| PathBuf::from(place.path(name)));
         let [out, err] = [&output, &errors].map(|path| File::create(path).expect("a file"));
         let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().expect("starts");
@@ -138,6 +138,6 @@ impl Ended {
 }
 
 /// Runs to the end.
-pub fn run(command: &mut Command, place: &Place) -> Ended {
+pub fn run(command: &mut Command, place: &OutputFolder) -> Ended {
     Running::start(command, place).end()
 }

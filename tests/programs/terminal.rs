@@ -1,6 +1,6 @@
 //! The dashboard on a pseudo-terminal: what a terminal would show is read.
 
-use super::support::{Place, SMALL, example};
+use super::support::{OutputFolder, SMALL, example};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use std::io::Read;
 use std::num::NonZeroU16;
@@ -23,7 +23,7 @@ struct Terminal {
 
 impl Terminal {
     /// Runs `mnist` with a dashboard to its end, and shows every screen on the way.
-    fn run(place: &Place, mut look: impl FnMut(&Screen)) -> Self {
+    fn run(place: &OutputFolder, mut look: impl FnMut(&Screen)) -> Self {
         let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(example("mnist"));
@@ -99,7 +99,7 @@ fn is_whole(screen: &Screen) -> bool {
 
 #[test]
 fn a_dashboard_has_the_screen_alone() {
-    let place = Place::new();
+    let place = OutputFolder::new();
     let (mut shown, mut broken, mut parts, mut last) = (0, Vec::new(), 0, String::new());
     let mut terminal = Terminal::run(&place, |screen| {
         // A piece may end inside a frame that is being drawn: only a screen with all of its parts is looked at.

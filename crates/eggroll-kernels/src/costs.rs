@@ -61,7 +61,7 @@ pub struct Cost {
 
 /// A layer, and the population that perturbs it with low-rank noise.
 #[derive(Clone, Copy, Debug)]
-pub struct Layer {
+pub struct CostLayer {
     /// Pairs of members; each brings one row.
     pub pairs: u32,
     /// Columns of a factor.
@@ -74,7 +74,7 @@ pub struct Layer {
 
 /// Where the noise of a layer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum NoiseOrigin {
     /// Drawn in the kernels.
     OnTheFly,
     /// In memory, for all pairs.
@@ -82,13 +82,13 @@ pub enum Noise {
 }
 
 /// The device of a GPU that computes nothing.
-pub struct Model {
+pub struct CostModel {
     gpu: Gpu,
     client: Client,
     recording: Arc<Mutex<Recording>>,
 }
 
-impl Model {
+impl CostModel {
     /// The model of `gpu`, device number `index` of this process.
     pub fn new(gpu: Gpu, index: u16) -> Self {
         let is_its = |target: &Target| target.name == gpu.target;
@@ -103,17 +103,17 @@ impl Model {
     }
 
     /// `x·W` without noise, a row for each member: what a plain model costs.
-    pub fn inference(&self, layer: Layer) -> Cost {
+    pub fn inference(&self, layer: CostLayer) -> Cost {
         let [d_input, d_output] = layer.shape;
         let tensors = self.tensors();
-        self.cost(layer, Noise::Held, layer.forward_flops(), || {
+        self.cost(layer, NoiseOrigin::Held, layer.forward_flops(), || {
             let x = tensors.empty([layer.members(), d_input], layer.dtype);
             CubeBackend::float_matmul(x, tensors.empty([d_input, d_output], layer.dtype));
         })
     }
 
     /// The perturbed product of the population.
-    pub fn forward(&self, layer: Layer, noise: Noise) -> Cost {
+    pub fn forward(&self, layer: CostLayer, noise: NoiseOrigin) -> Cost {
         let [d_input, d_output] = layer.shape;
         let tensors = self.tensors();
         self.cost(layer, noise, layer.forward_flops(), || {
@@ -126,7 +126,7 @@ impl Model {
     }
 
     /// The estimate from the pairs' weights.
-    pub fn estimate(&self, layer: Layer, noise: Noise) -> Cost {
+    pub fn estimate(&self, layer: CostLayer, noise: NoiseOrigin) -> Cost {
         let [d_input, d_output] = layer.shape;
         let terms = f64::from(layer.pairs) * layer.rank as f64;
         let tensors = self.tensors();
@@ -153,7 +153,7 @@ impl Model {
         self.recording.lock().expect("no thread panicked with the list").launches.clone()
     }
 
-    fn cost(&self, layer: Layer, noise: Noise, flops: f64, operation: impl FnOnce()) -> Cost {
+    fn cost(&self, layer: CostLayer, noise: NoiseOrigin, flops: f64, operation: impl FnOnce()) -> Cost {
         let before = self.launches().len();
         operation();
         let launches = self.launches().split_off(before);
@@ -162,11 +162,11 @@ impl Model {
 }
 
 /// The cost of launches whose products take `flops`.
-fn cost(gpu: &Gpu, (layer, noise): (Layer, Noise), flops: f64, launches: &[Launch]) -> Cost {
+fn cost(gpu: &Gpu, (layer, noise): (CostLayer, NoiseOrigin), flops: f64, launches: &[Launch]) -> Cost {
     let products = launches.iter().filter(|launch| is_product(launch)).count();
     let mut cost = Cost { launches: launches.len(), flops, ..Cost::default() };
     for launch in launches {
-        let normals = if noise == Noise::OnTheFly { layer.normals(launch) } else { 0 };
+        let normals = if noise == NoiseOrigin::OnTheFly { layer.normals(launch) } else { 0 };
         let bytes = launch.read + launch.written;
         let multiplying = if is_product(launch) { flops / products as f64 / gpu.products } else { 0.0 };
         let drawing = normals as f64 * SLOTS_OF_A_NORMAL / gpu.slots;
@@ -182,7 +182,7 @@ fn is_product(launch: &Launch) -> bool {
     launch.path.contains("matmul")
 }
 
-impl Layer {
+impl CostLayer {
     fn members(self) -> usize {
         2 * self.pairs as usize
     }
@@ -204,10 +204,10 @@ impl Layer {
         LowRankNoise::new(NoiseKey::new(1, 2, 3), self.rank, 0.1)
     }
 
-    fn source(self, noise: Noise, tensors: &Tensors) -> SourcePrimitive<CubeBackend> {
+    fn source(self, noise: NoiseOrigin, tensors: &Tensors) -> SourcePrimitive<CubeBackend> {
         match noise {
-            Noise::OnTheFly => SourcePrimitive::Drawn,
-            Noise::Held => {
+            NoiseOrigin::OnTheFly => SourcePrimitive::Drawn,
+            NoiseOrigin::Held => {
                 let held = tensors.empty([self.pairs as usize, self.elements() as usize], self.dtype);
                 SourcePrimitive::Cached(held, 0)
             }
@@ -240,22 +240,22 @@ mod tests {
     use super::*;
 
     /// The paper's setting: width 8192, 1,024 members, rank 1.
-    const PAPER: Layer = Layer { pairs: 512, rank: 1, shape: [8192, 8192], dtype: DType::BF16 };
+    const PAPER: CostLayer = CostLayer { pairs: 512, rank: 1, shape: [8192, 8192], dtype: DType::BF16 };
 
     #[test]
     fn shares_of_inference() {
-        let model = Model::new(GPUS[0], 100);
+        let model = CostModel::new(GPUS[0], 100);
         let plain = model.inference(PAPER);
         let share = |noise| plain.seconds / model.forward(PAPER, noise).seconds;
-        let (drawn, held) = (share(Noise::OnTheFly), share(Noise::Held));
+        let (drawn, held) = (share(NoiseOrigin::OnTheFly), share(NoiseOrigin::Held));
         assert!(drawn >= 0.91 && held >= 0.95, "{drawn:.3} on the fly, {held:.3} held");
         assert!(drawn < 1.0 && held < 1.0, "canary: noise is not free");
     }
 
     #[test]
     fn estimates_cost_less_than_forwards() {
-        let model = Model::new(GPUS[0], 101);
-        for noise in [Noise::OnTheFly, Noise::Held] {
+        let model = CostModel::new(GPUS[0], 101);
+        for noise in [NoiseOrigin::OnTheFly, NoiseOrigin::Held] {
             let (forward, estimate) = (model.forward(PAPER, noise), model.estimate(PAPER, noise));
             assert!(estimate.seconds <= forward.seconds, "{noise:?}: {estimate:?}, {forward:?}");
         }
@@ -264,22 +264,22 @@ mod tests {
     /// Every normal once, where a tile for every 64 by 64 elements would draw each 128 times.
     #[test]
     fn normals_are_drawn_once() {
-        let model = Model::new(GPUS[0], 102);
+        let model = CostModel::new(GPUS[0], 102);
         let all = u64::from(PAPER.pairs) * PAPER.elements();
-        assert_eq!(model.forward(PAPER, Noise::OnTheFly).normals, all);
-        assert_eq!(model.estimate(PAPER, Noise::OnTheFly).normals, all);
-        assert_eq!(model.estimate(PAPER, Noise::Held).normals, 0);
+        assert_eq!(model.forward(PAPER, NoiseOrigin::OnTheFly).normals, all);
+        assert_eq!(model.estimate(PAPER, NoiseOrigin::OnTheFly).normals, all);
+        assert_eq!(model.estimate(PAPER, NoiseOrigin::Held).normals, 0);
         let path = "eggroll_core::backend::cube::estimate::low_rank_estimate_kernel";
         let tiles = Launch { path, cubes: 128 * 128, read: 0, written: 0 };
-        let forward = model.forward(PAPER, Noise::OnTheFly);
-        let tiled = cost(&model.gpu, (PAPER, Noise::OnTheFly), 0.0, &[tiles]);
+        let forward = model.forward(PAPER, NoiseOrigin::OnTheFly);
+        let tiled = cost(&model.gpu, (PAPER, NoiseOrigin::OnTheFly), 0.0, &[tiles]);
         assert_eq!(tiled.normals, 128 * all, "canary");
         assert!(tiled.seconds > 5.0 * forward.seconds, "canary: {tiled:?}");
     }
 
     #[test]
     fn launches_of_a_step() {
-        let (launches, steps) = Model::new(GPUS[0], 103).cart_pole();
+        let (launches, steps) = CostModel::new(GPUS[0], 103).cart_pole();
         assert!(launches <= 2 * steps && launches < 20, "{launches} launches for {steps} steps");
     }
 }

@@ -10,26 +10,27 @@ use eggroll_core::{NoiseDistribution, NoiseKey};
 
 /// Where noise comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum NoiseStorage {
     Drawn(NoiseDistribution),
     Cached,
     Table,
 }
 
-const NORMAL: Source = Source::Drawn(NoiseDistribution::Normal);
-const SOURCES: [Source; 4] = [NORMAL, Source::Drawn(NoiseDistribution::Rademacher), Source::Cached, Source::Table];
+const NORMAL: NoiseStorage = NoiseStorage::Drawn(NoiseDistribution::Normal);
+const SOURCES: [NoiseStorage; 4] =
+    [NORMAL, NoiseStorage::Drawn(NoiseDistribution::Rademacher), NoiseStorage::Cached, NoiseStorage::Table];
 /// Elements of a table of noise.
 const TABLE: usize = 1 << 28;
 const PAIRS: PairRange = PairRange { first: 0, count: 64 };
 
 /// Noise of one operation: a rank, or 0 for dense noise.
 #[derive(Clone, Copy, Debug)]
-struct Noise {
+struct OperationNoise {
     rank: usize,
-    source: Source,
+    source: NoiseStorage,
 }
 
-impl Source {
+impl NoiseStorage {
     fn key(self) -> NoiseKey {
         let key = NoiseKey::new(1, 2, 3);
         match self {
@@ -51,7 +52,7 @@ impl Source {
 
 /// The bias of a linear operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bias {
+enum BiasVariant {
     None,
     Plain,
     Perturbed,
@@ -76,22 +77,22 @@ pub(crate) fn launch(tensors: &Tensors, dtype: DType) {
 
 fn linears(tensors: &Tensors, dtype: DType) {
     use InputRows::{PerMember, Shared};
-    let plain = Noise { rank: 1, source: NORMAL };
+    let plain = OperationNoise { rank: 1, source: NORMAL };
     // Every size of a cube, every number of rows of a tile.
     for shape in [[4, 32], [256, 10], [512, 512], [8192, 8192]] {
         for (input, rows) in [(PerMember, 1), (PerMember, 2), (PerMember, 32), (Shared, 1), (Shared, 2), (Shared, 32)] {
-            linear(tensors, dtype, shape, (input, rows), plain, Bias::None);
+            linear(tensors, dtype, shape, (input, rows), plain, BiasVariant::None);
         }
     }
     for rank in [0, 1, 2, 4, 8, 16] {
-        linear(tensors, dtype, [4, 32], (PerMember, 1), Noise { rank, ..plain }, Bias::Perturbed);
-        linear(tensors, dtype, [2048, 256], (PerMember, 1), Noise { rank, ..plain }, Bias::None);
+        linear(tensors, dtype, [4, 32], (PerMember, 1), OperationNoise { rank, ..plain }, BiasVariant::Perturbed);
+        linear(tensors, dtype, [2048, 256], (PerMember, 1), OperationNoise { rank, ..plain }, BiasVariant::None);
     }
     for source in SOURCES {
-        for bias in [Bias::None, Bias::Plain, Bias::Perturbed] {
-            linear(tensors, dtype, [2048, 256], (PerMember, 1), Noise { rank: 1, source }, bias);
-            linear(tensors, dtype, [784, 256], (Shared, 32), Noise { rank: 4, source }, bias);
-            linear(tensors, dtype, [256, 256], (PerMember, 1), Noise { rank: 0, source }, bias);
+        for bias in [BiasVariant::None, BiasVariant::Plain, BiasVariant::Perturbed] {
+            linear(tensors, dtype, [2048, 256], (PerMember, 1), OperationNoise { rank: 1, source }, bias);
+            linear(tensors, dtype, [784, 256], (Shared, 32), OperationNoise { rank: 4, source }, bias);
+            linear(tensors, dtype, [256, 256], (PerMember, 1), OperationNoise { rank: 0, source }, bias);
         }
     }
 }
@@ -101,16 +102,16 @@ fn linear(
     dtype: DType,
     [d_input, d_output]: [usize; 2],
     (input, rows): (InputRows, usize),
-    Noise { rank, source }: Noise,
-    bias: Bias,
+    OperationNoise { rank, source }: OperationNoise,
+    bias: BiasVariant,
 ) {
     let all_rows = if input == InputRows::Shared { rows } else { PAIRS.members() * rows };
     let (x, weight) = (tensors.empty([all_rows, d_input], dtype), tensors.empty([d_input, d_output], dtype));
     let vector = || tensors.empty([d_output], dtype);
     let bias = match bias {
-        Bias::None => BiasPrimitive::None,
-        Bias::Plain => BiasPrimitive::Plain(vector()),
-        Bias::Perturbed => {
+        BiasVariant::None => BiasPrimitive::None,
+        BiasVariant::Plain => BiasPrimitive::Plain(vector()),
+        BiasVariant::Perturbed => {
             let noise = DenseNoise::new(source.key(), 0.1);
             BiasPrimitive::Perturbed(vector(), noise, source.of(tensors, d_output, dtype))
         }
@@ -130,15 +131,15 @@ fn embeddings(tensors: &Tensors, dtype: DType) {
     for input in [InputRows::PerMember, InputRows::Shared] {
         for rank in [0, 1, 4] {
             for width in [32, 256, 512, 2048] {
-                embedding(tensors, dtype, width, input, Noise { rank, source: NORMAL }, DType::I32);
+                embedding(tensors, dtype, width, input, OperationNoise { rank, source: NORMAL }, DType::I32);
             }
             for source in SOURCES {
-                embedding(tensors, dtype, 256, input, Noise { rank, source }, DType::I32);
+                embedding(tensors, dtype, 256, input, OperationNoise { rank, source }, DType::I32);
             }
         }
     }
     if tensors.supports(DType::I64) {
-        let noise = Noise { rank: 1, source: NORMAL };
+        let noise = OperationNoise { rank: 1, source: NORMAL };
         embedding(tensors, dtype, 256, InputRows::PerMember, noise, DType::I64);
     }
 }
@@ -148,7 +149,7 @@ fn embedding(
     dtype: DType,
     width: usize,
     input: InputRows,
-    Noise { rank, source }: Noise,
+    OperationNoise { rank, source }: OperationNoise,
     index: DType,
 ) {
     let count = 4096;
@@ -167,7 +168,7 @@ fn vectors(tensors: &Tensors, dtype: DType) {
     for source in SOURCES {
         let (vector, noise) = (tensors.empty([elements], dtype), DenseNoise::new(source.key(), 0.1));
         CubeBackend::perturbed_vector(vector, noise, source.of(tensors, elements, dtype), PAIRS);
-        if let Source::Drawn(_) = source {
+        if let NoiseStorage::Drawn(_) = source {
             CubeBackend::noise(tensors.empty([1], dtype), source.key(), PAIRS, elements);
         }
     }

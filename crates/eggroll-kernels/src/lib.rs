@@ -18,5 +18,5 @@ mod tensors;
 
 pub use cases::{launch_all, missing};
 pub use msl::msl_of_wgsl;
-pub use recorder::{Launch, Recorded, Recorder, Recording, Source};
+pub use recorder::{KernelSource, Launch, Recorded, Recorder, Recording};
 pub use targets::{Language, Target, all};

@@ -38,7 +38,7 @@ pub struct Recorded {
     /// Units of a cube.
     pub units: u32,
     /// The source, or why there is none.
-    pub source: Result<Source, String>,
+    pub source: Result<KernelSource, String>,
 }
 
 /// One launch of a kernel.
@@ -65,7 +65,7 @@ pub struct Recording {
 
 /// A compiled kernel.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct KernelSource {
     /// Name of the kernel's entry point.
     pub entry: String,
     /// Text, or the words of SPIR-V.
@@ -107,7 +107,7 @@ impl Recorder {
         (client, recording)
     }
 
-    fn source(&self, kernel: &dyn CubeKernel, id: &KernelId) -> Result<Source, String> {
+    fn source(&self, kernel: &dyn CubeKernel, id: &KernelId) -> Result<KernelSource, String> {
         validate_cube_dim(&self.target.properties, id).map_err(|error| error.to_string())?;
         validate_units(&self.target.properties, id).map_err(|error| error.to_string())?;
         let definition = define_kernel(kernel).map_err(|error| error.to_string())?;
@@ -146,10 +146,10 @@ fn compiled<C: Compiler>(
     definition: KernelDefinition,
     compiler: &mut C,
     options: &C::CompilationOptions,
-) -> Result<(C::Representation, Source), String> {
+) -> Result<(C::Representation, KernelSource), String> {
     let compiled = CompiledKernel::compile(kernel, definition, compiler, options).map_err(|error| error.to_string())?;
     let (entry, code) = (compiled.entrypoint_name, compiled.source.into_bytes());
-    let source = Source { entry, code, shared_bytes: 0, io: compiled.io };
+    let source = KernelSource { entry, code, shared_bytes: 0, io: compiled.io };
     let representation = compiled.repr.ok_or("a kernel that is written in the target's language")?;
     Ok((representation, source))
 }

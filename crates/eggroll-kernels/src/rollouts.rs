@@ -70,9 +70,9 @@ fn rollout<E: TensorEnvironment>(
     assert!(device_rollout::launch(client, &layers, (&perturbation, PAIRS), &episodes), "a device of our kernels");
 }
 
-type Weights = (Vec<Param<Tensor<2>>>, Vec<Param<Tensor<1>>>);
+type LayerWeights = (Vec<Param<Tensor<2>>>, Vec<Param<Tensor<1>>>);
 
-fn network(sizes: &[usize]) -> Weights {
+fn network(sizes: &[usize]) -> LayerWeights {
     let device = Device::flex();
     let weight = |size: &[usize]| Tensor::random([size[0], size[1]], Distribution::Default, &device);
     let weights = sizes.windows(2).map(|size| Param::from_tensor(weight(size))).collect();

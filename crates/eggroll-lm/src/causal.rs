@@ -51,7 +51,7 @@ impl CausalModel for Llama {
         config.validate()?;
         weights.check(all)?;
         weights.check_tied_head(all)?;
-        let read = Reader { weights, device };
+        let read = WeightReader { weights, device };
         // Parameters are initialized when they are first used: these never are.
         let mut model = Self::new(config, device);
         model.embed_tokens.weight =
@@ -114,7 +114,7 @@ impl CausalModel for Rwkv7 {
         config.validate()?;
         weights.check(all)?;
         weights.check_tied_head(all)?;
-        let read = Reader { weights, device };
+        let read = WeightReader { weights, device };
         Self::new(config, device).with_files(weights.has_fused_mixes(), |name, shape| read.finite(name, shape))
     }
 
@@ -141,12 +141,12 @@ fn stored<const D: usize>(name: &str, tensor: Tensor<D>) -> (String, Vec<usize>,
 }
 
 /// Reads tensors to a device.
-pub(crate) struct Reader<'a> {
+pub(crate) struct WeightReader<'a> {
     pub weights: &'a Weights,
     pub device: &'a Device,
 }
 
-impl Reader<'_> {
+impl WeightReader<'_> {
     /// A tensor as it is stored.
     pub(crate) fn matrix(&self, name: &str, shape: [usize; 2]) -> Result<Param<Tensor<2>>, LoadError> {
         Ok(self.parameter(self.finite(name, &shape)?, shape))

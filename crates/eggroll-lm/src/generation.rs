@@ -1,6 +1,6 @@
 //! Texts that the members of a population write.
 
-use crate::host::{Decoder, ROWS, Sequence, Task, fitting, run_parts, run_tasks};
+use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
 use crate::run::DecoderRun;
 use crate::sampling::{SamplingConfig, SamplingError};
@@ -50,7 +50,7 @@ pub fn generate<D: Decoder>(
 ) -> Result<Vec<Generated>, GenerateError> {
     sampling.validate()?;
     Items::Shared(prompts).check_prompts(decoder, 2, sampling.max_tokens)?;
-    let plain = Task::plain();
+    let plain = MemberTask::plain();
     let numbered: Vec<(u32, &Item)> = (0..).zip(prompts).collect();
     // Every part generates as many sequences as others: rows of the prompts do not count.
     let results = run_parts(

@@ -1,6 +1,6 @@
 //! A thread's work on sequences of members.
 
-use crate::host::{Decoder, ROWS, Sequence, Task, fitting};
+use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting};
 use crate::items::Item;
 use eggroll_core::transformer::MemberRow;
 
@@ -10,7 +10,7 @@ const LOGIT_ROWS: usize = 32;
 /// What a thread works with.
 pub(crate) struct DecoderRun<'a, D: Decoder> {
     pub decoder: &'a D,
-    pub task: &'a Task,
+    pub task: &'a MemberTask,
     buffers: D::Buffers,
     hidden: Vec<f32>,
     logits: Vec<f32>,
@@ -25,7 +25,7 @@ pub(crate) struct Prefix<S> {
 }
 
 impl<'a, D: Decoder> DecoderRun<'a, D> {
-    pub(crate) fn new(decoder: &'a D, task: &'a Task) -> Self {
+    pub(crate) fn new(decoder: &'a D, task: &'a MemberTask) -> Self {
         Self { decoder, task, buffers: decoder.buffers(), hidden: Vec::new(), logits: Vec::new() }
     }
 

@@ -1,6 +1,6 @@
 //! How probable texts are to the members of a population.
 
-use crate::host::{Decoder, ROWS, Sequence, Task, fitting, run_parts, run_tasks};
+use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
 use crate::run::DecoderRun;
 use eggroll_core::transformer::{MemberRow, argmax, log_sum_exp};
@@ -31,7 +31,7 @@ impl Scored {
 /// [`ItemsError`] for an item without tokens, or one that is longer than the context.
 pub fn score<D: Decoder>(decoder: &D, items: &[Item]) -> Result<Vec<Scored>, ItemsError> {
     Items::Shared(items).check_completions(decoder, 2)?;
-    let plain = Task::plain();
+    let plain = MemberTask::plain();
     let scored =
         run_parts(items, Item::tokens, |part| score_members(&mut DecoderRun::new(decoder, &plain), &[(0, part)]));
     Ok(scored.into_iter().flatten().flatten().collect())

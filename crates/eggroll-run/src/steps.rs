@@ -50,7 +50,7 @@ pub(crate) trait Steps<M: Module> {
 
 /// How long a loop runs, and how often it saves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct LoopPlan {
     /// Total number of generations.
     pub until: u64,
     /// Generations between two checkpoints; 0 for none but the last.
@@ -67,11 +67,11 @@ pub(crate) struct Plan {
 pub(crate) fn drive<M: Module>(
     strategy: &mut EvolutionStrategy,
     mut model: M,
-    plan: Plan,
+    plan: LoopPlan,
     mut log: Option<ReplayLog>,
     steps: &mut impl Steps<M>,
 ) -> Result<M, Error> {
-    let Plan { until, every, patience, is_saved } = plan;
+    let LoopPlan { until, every, patience, is_saved } = plan;
     let mut saved = is_saved.then(|| strategy.generation());
     let mut guard = Guard::new(patience);
     steps.begin()?;
@@ -88,7 +88,7 @@ pub(crate) fn drive<M: Module>(
         let logged = log.is_some().then(|| fitness.clone());
         if let Err(error) = steps.tell(strategy, &mut model, population, fitness) {
             // Nothing has changed.
-            return Failure::Error(error).end(|| save(steps, log.as_mut(), strategy, &model));
+            return LoopFailure::Error(error).end(|| save(steps, log.as_mut(), strategy, &model));
         }
         let seen = caught(|| steps.after(strategy, &model).and_then(|()| guard.check(strategy, &model)));
         // Behind `after`: a run that is killed in it makes the generation again, and what comes after it.
@@ -96,7 +96,7 @@ pub(crate) fn drive<M: Module>(
             (Some(log), Some(fitness)) => log.append(strategy, fitness),
             _ => Ok(()),
         };
-        if let Err(failure) = seen.and(appended.map_err(Failure::Error)) {
+        if let Err(failure) = seen.and(appended.map_err(LoopFailure::Error)) {
             return failure.end(|| save(steps, log.as_mut(), strategy, &model));
         }
         if every > 0 && strategy.generation().is_multiple_of(every) {
@@ -111,21 +111,21 @@ pub(crate) fn drive<M: Module>(
 }
 
 /// Reasons to end a loop early.
-enum Failure {
+enum LoopFailure {
     Error(Error),
     /// The payload of a panic.
     Panic(Box<dyn Any + Send>),
 }
 
 /// Runs code of the user's. What it has changed when it panics is used for a checkpoint only, whose model and strategy are ours.
-fn caught<R>(run: impl FnOnce() -> Result<R, Error>) -> Result<R, Failure> {
+fn caught<R>(run: impl FnOnce() -> Result<R, Error>) -> Result<R, LoopFailure> {
     match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(result) => result.map_err(Failure::Error),
-        Err(payload) => Err(Failure::Panic(payload)),
+        Ok(result) => result.map_err(LoopFailure::Error),
+        Err(payload) => Err(LoopFailure::Panic(payload)),
     }
 }
 
-impl Failure {
+impl LoopFailure {
     /// Saves, and returns the error with that of saving, if there is one, or unwinds further.
     fn end<R>(self, save: impl FnOnce() -> Result<(), Error>) -> Result<R, Error> {
         match self {

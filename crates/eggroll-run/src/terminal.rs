@@ -38,7 +38,7 @@ macro_rules! print_note {
 
 /// Where a line belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stream {
+enum OutputStream {
     Output,
     Errors,
 }
@@ -48,7 +48,7 @@ struct Screen {
     /// Dashboards that are open.
     dashboards: usize,
     /// Lines that wait for their end.
-    held: Vec<(Stream, String)>,
+    held: Vec<(OutputStream, String)>,
     /// Progress bars by number, without those that have made room.
     #[cfg(feature = "learner")]
     bars: Vec<(u64, ProgressBar)>,
@@ -63,12 +63,12 @@ static SCREEN: Mutex<Screen> = Mutex::new(Screen {
 
 /// What [`print_line!`](crate::print_line) calls.
 pub fn line(text: impl Display) {
-    say(Stream::Output, text.to_string());
+    say(OutputStream::Output, text.to_string());
 }
 
 /// What [`print_note!`](crate::print_note) calls.
 pub fn note(text: impl Display) {
-    say(Stream::Errors, text.to_string());
+    say(OutputStream::Errors, text.to_string());
 }
 
 /// Gives the terminal back although a run has it, and prints what waits: for programs that exit at once, which leaves a dashboard no time
@@ -83,7 +83,7 @@ pub fn restore() {
     }
 }
 
-fn say(stream: Stream, text: String) {
+fn say(stream: OutputStream, text: String) {
     let mut screen = locked(&SCREEN);
     if screen.dashboards > 0 {
         screen.held.push((stream, text));
@@ -98,11 +98,11 @@ fn say(stream: Stream, text: String) {
 }
 
 #[expect(clippy::print_stdout, reason = "the one place that prints")]
-fn print(stream: Stream, text: &str) {
+fn print(stream: OutputStream, text: &str) {
     match stream {
-        Stream::Output => println!("{text}"),
+        OutputStream::Output => println!("{text}"),
         // Standard error may be closed.
-        Stream::Errors => drop(writeln!(stderr(), "{text}")),
+        OutputStream::Errors => drop(writeln!(stderr(), "{text}")),
     }
 }
 
@@ -111,8 +111,8 @@ impl Screen {
     fn release(&mut self) {
         for (stream, text) in self.held.drain(..) {
             let _ = match stream {
-                Stream::Output => writeln!(stdout(), "{text}"),
-                Stream::Errors => writeln!(stderr(), "{text}"),
+                OutputStream::Output => writeln!(stdout(), "{text}"),
+                OutputStream::Errors => writeln!(stderr(), "{text}"),
             };
         }
     }
@@ -246,7 +246,10 @@ mod tests {
         let owner = Owner::dashboard();
         crate::print_line!("first {}", 1);
         crate::print_note!("second");
-        assert_eq!(waiting(), [(Stream::Output, "first 1".to_owned()), (Stream::Errors, "second".to_owned())]);
+        assert_eq!(
+            waiting(),
+            [(OutputStream::Output, "first 1".to_owned()), (OutputStream::Errors, "second".to_owned())]
+        );
         drop(owner);
         assert!(waiting().is_empty());
         let owner = Owner::bar(ProgressBar::hidden());

@@ -5,7 +5,7 @@ use crate::distribution::{Distribution, Replica};
 use crate::error::Error;
 use crate::guard::PATIENCE;
 use crate::replay::ReplayLog;
-use crate::steps::{Plan, Steps, UserError, drive};
+use crate::steps::{LoopPlan, Steps, UserError, drive};
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 use std::ops::ControlFlow;
@@ -133,8 +133,8 @@ impl TrainingLoop {
             let every = self.checkpoints.as_ref().map_or(0, |(_, every)| *every);
             let log = self.replay_log.as_ref().filter(|_| leads);
             let log = log.map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
-            let plan = Plan { until: self.generations, every, patience: self.patience, is_saved: false };
-            let mut steps = Plain { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
+            let plan = LoopPlan { until: self.generations, every, patience: self.patience, is_saved: false };
+            let mut steps = PlainLoop { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
             drive(strategy, model, plan, log, &mut Replica::new(&mut steps, distribution))
         });
         distribution.end(result)
@@ -142,7 +142,7 @@ impl TrainingLoop {
 }
 
 /// The steps of a [`TrainingLoop`].
-struct Plain<E, A> {
+struct PlainLoop<E, A> {
     evaluate: E,
     /// Of rank 0.
     after: Option<A>,
@@ -150,7 +150,7 @@ struct Plain<E, A> {
     stopped: bool,
 }
 
-impl<M: Module, E, A> Steps<M> for Plain<E, A>
+impl<M: Module, E, A> Steps<M> for PlainLoop<E, A>
 where
     E: FnMut(&M, &Population) -> Result<Fitness, UserError>,
     A: FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,

@@ -22,7 +22,7 @@ const GENERATIONS: u64 = 3;
 static ONE: Mutex<()> = Mutex::new(());
 
 #[derive(Module, Debug)]
-struct Net {
+struct TracedNet {
     first: Linear,
     second: Linear,
 }
@@ -39,7 +39,7 @@ fn layer(d_input: usize, d_output: usize, device: &Device) -> Linear {
 
 /// One way to train.
 #[derive(Clone)]
-struct Run {
+struct TracedRun {
     noiser: NoiserConfig,
     source: NoiseSourceConfig,
     parallel: bool,
@@ -47,7 +47,7 @@ struct Run {
     device: Device,
 }
 
-impl Run {
+impl TracedRun {
     fn eggroll() -> Self {
         Self {
             noiser: EggrollConfig::new().with_rank(2).into(),
@@ -60,7 +60,7 @@ impl Run {
 
     /// Parameters after a few generations.
     fn train(&self) -> Vec<f32> {
-        let mut net = Net { first: layer(40, 24, &self.device), second: layer(24, 3, &self.device) };
+        let mut net = TracedNet { first: layer(40, 24, &self.device), second: layer(24, 3, &self.device) };
         let x = sines(5 * 40, &self.device).reshape([5, 40]);
         let mut strategy = EvolutionStrategyConfig::new(self.noiser.clone(), SgdConfig::new())
             .with_population_size(96)
@@ -158,13 +158,13 @@ fn trained() -> impl Iterator<Item = Component> {
 #[test]
 fn all_components_and_the_same_results() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let open_es = Run { noiser: OpenEsConfig::new().into(), ..Run::eggroll() };
-    let cached = Run { source: NoiseSourceConfig::Cached, ..Run::eggroll() };
-    for run in [Run::eggroll(), Run { parallel: true, ..Run::eggroll() }, open_es, cached] {
+    let open_es = TracedRun { noiser: OpenEsConfig::new().into(), ..TracedRun::eggroll() };
+    let cached = TracedRun { source: NoiseSourceConfig::Cached, ..TracedRun::eggroll() };
+    for run in [TracedRun::eggroll(), TracedRun { parallel: true, ..TracedRun::eggroll() }, open_es, cached] {
         let expected = run.train();
         let (found, summary, file) = run.traced(false);
         assert_eq!(found, expected, "a trace changes results");
-        let (other, ..) = Run { seed: 1, ..run.clone() }.traced(false);
+        let (other, ..) = TracedRun { seed: 1, ..run.clone() }.traced(false);
         assert_ne!(other, expected, "canary: another seed gives the same results");
         check(&summary, &file);
         let section = &summary.sections[0];
@@ -186,7 +186,7 @@ fn all_components_and_the_same_results() {
 #[test]
 fn noise_bytes_are_those_that_were_drawn() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_, summary, _) = Run::eggroll().traced(false);
+    let (_, summary, _) = TracedRun::eggroll().traced(false);
     let (pairs, rank) = (48, 2);
     let factors = rank * (40 + 24) + rank * (24 + 3);
     // Factors and biases, once in the forward and once in the estimates, and those of the pair without noise.
@@ -243,11 +243,11 @@ fn sections_hold_their_first_generations() {
     let path = folder.path().join("trace.json");
     let trace = TraceConfig::new(&path).with_generations(1).start().expect("no other trace");
     assert!(profile::enabled());
-    Run::eggroll().train();
+    TracedRun::eggroll().train();
     assert!(!profile::enabled(), "spans cost nothing once there are enough generations");
     section("a \"second\" one");
     assert!(profile::enabled());
-    Run { parallel: true, ..Run::eggroll() }.train();
+    TracedRun { parallel: true, ..TracedRun::eggroll() }.train();
     section("an empty one");
     let summary = trace.finish().expect("a file that can be written");
     assert!(!profile::enabled());
@@ -279,7 +279,7 @@ fn what_cannot_be_traced_is_refused() {
     assert!(matches!(error, Error::Trace(TraceError::Running)), "{error}");
     assert!(!folder.path().join("other.json").exists(), "a file of no trace");
     // A trace that is dropped, as by an error, leaves a complete file.
-    Run::eggroll().train();
+    TracedRun::eggroll().train();
     drop(trace);
     let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("valid JSON");
     assert!(!drawn(&file).is_empty());
@@ -295,7 +295,7 @@ fn what_cannot_be_traced_is_refused() {
 fn a_full_disk_is_an_error() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let trace = TraceConfig::new("/dev/full").start().expect("a device that is always full opens");
-    Run::eggroll().train();
+    TracedRun::eggroll().train();
     let error = trace.finish().expect_err("nothing can be written");
     assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("full")), "{error}");
 }
@@ -307,9 +307,13 @@ fn devices_too() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let device = Device::wgpu(DeviceKind::DefaultDevice);
     for source in [NoiseSourceConfig::OnTheFly, NoiseSourceConfig::Cached] {
-        let run = Run { source, device: device.clone(), ..Run::eggroll() };
+        let run = TracedRun { source, device: device.clone(), ..TracedRun::eggroll() };
         let expected = run.train();
-        assert_ne!(Run { seed: 1, ..run.clone() }.train(), expected, "canary: another seed gives the same results");
+        assert_ne!(
+            TracedRun { seed: 1, ..run.clone() }.train(),
+            expected,
+            "canary: another seed gives the same results"
+        );
         for synchronize in [false, true] {
             let (found, summary, file) = run.traced(synchronize);
             println!("{source:?}, synchronized {synchronize}\n{summary}");

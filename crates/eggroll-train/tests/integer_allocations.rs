@@ -35,7 +35,7 @@ static ALLOCATOR: Counting = Counting;
 const WIDTH: usize = 32;
 
 /// A strategy and what its members read: one chunk.
-struct Run {
+struct IntegerRun {
     strategy: EvolutionStrategy,
     model: EggModel,
     state: EggState,
@@ -43,7 +43,7 @@ struct Run {
     tokens: Tensor<2, Int>,
 }
 
-impl Run {
+impl IntegerRun {
     fn new(members: usize, steps: usize) -> Self {
         let device = Device::flex();
         let model = EggModelConfig::new().with_layers(2).with_width(WIDTH).init(&device);
@@ -80,7 +80,7 @@ impl Run {
 
 /// Allocations in the steady state: in every thread's scratch is room then.
 fn steady(members: usize, steps: usize, each: impl Fn() + Copy + Sync) -> [usize; 2] {
-    let mut run = Run::new(members, steps);
+    let mut run = IntegerRun::new(members, steps);
     for _ in 0..3 {
         run.generation(each);
     }

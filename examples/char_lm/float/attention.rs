@@ -1,6 +1,6 @@
 //! Causal attention over a window of tokens, with rotary positions (Su et al., "RoFormer", arXiv 2104.09864).
 
-use super::super::args::{ModelSettings, Settings};
+use super::super::args::{CharLmSettings, ModelSettings};
 use super::{FloatModel, Mix, linear, norm};
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Int, Tensor};
@@ -40,7 +40,7 @@ impl Mix for Attention {
     /// A forward through the tokens before would take as long again.
     const CONTINUES: bool = false;
 
-    fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self {
+    fn new(settings: &CharLmSettings, own: &ModelSettings, device: &Device) -> Self {
         let layer = || linear(settings.width, settings.width, device);
         Self { query: layer(), key: layer(), value: layer(), output: layer(), heads: own.heads, context: own.context }
     }

@@ -6,7 +6,7 @@ mod recurrence;
 pub use attention::Attention;
 pub use recurrence::Recurrence;
 
-use super::args::{ModelSettings, Settings};
+use super::args::{CharLmSettings, ModelSettings};
 use super::language_model::LanguageModel;
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::nn::Initializer;
@@ -35,7 +35,7 @@ pub trait Mix: Module + ModuleDisplay + Sync {
     /// The same as checkpoints save it.
     type Saved: Module + From<Self::State> + Into<Self::State>;
 
-    fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self;
+    fn new(settings: &CharLmSettings, own: &ModelSettings, device: &Device) -> Self;
 
     /// If a generation's sequences continue those of the one before.
     const CONTINUES: bool;
@@ -55,13 +55,13 @@ pub trait Mix: Module + ModuleDisplay + Sync {
 }
 
 #[derive(Module, Debug)]
-pub struct Block<M: Module> {
+pub struct ResidualBlock<M: Module> {
     pub mix: M,
     up: Linear,
     down: Linear,
 }
 
-impl<M: Module> Block<M> {
+impl<M: Module> ResidualBlock<M> {
     /// What follows the mixing: `x + mlp(norm(x))`.
     pub fn mlp(&self, x: Tensor<3>) -> Tensor<3> {
         x.clone() + self.down.forward(gelu(self.up.forward(norm(x))))
@@ -71,7 +71,7 @@ impl<M: Module> Block<M> {
 #[derive(Module, Debug)]
 pub struct FloatModel<M: Module> {
     pub embedding: Embedding,
-    pub blocks: Vec<Block<M>>,
+    pub blocks: Vec<ResidualBlock<M>>,
     head: Linear,
 }
 
@@ -121,11 +121,11 @@ impl<M: Mix> LanguageModel for FloatModel<M> {
     const NAME: &'static str = M::NAME;
     type Saved = M::Saved;
 
-    fn new(settings: &Settings, own: &ModelSettings, vocab: usize, device: &Device) -> Self {
+    fn new(settings: &CharLmSettings, own: &ModelSettings, vocab: usize, device: &Device) -> Self {
         let width = settings.width;
         let embedding =
             EmbeddingConfig::new(vocab, width).with_initializer(Initializer::Normal { mean: 0.0, std: 0.5 });
-        let block = || Block {
+        let block = || ResidualBlock {
             mix: M::new(settings, own, device),
             up: linear(width, 4 * width, device),
             down: linear(4 * width, width, device),
@@ -137,7 +137,7 @@ impl<M: Mix> LanguageModel for FloatModel<M> {
         }
     }
 
-    fn strategy(settings: &Settings, own: &ModelSettings, _cpu: bool) -> EvolutionStrategyConfig {
+    fn strategy(settings: &CharLmSettings, own: &ModelSettings, _cpu: bool) -> EvolutionStrategyConfig {
         let others = AdamWConfig::new().with_beta_2(BETA_2).with_epsilon(EPSILON);
         let optimizer = MuonAdamWConfig::new().with_others(others);
         let source = settings.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });

@@ -1,6 +1,6 @@
 //! The minimal GRU whose gates see the input only (Feng et al., "Were RNNs All We Needed?", arXiv 2410.01201): `h = (1 − f)·h + f·c`.
 
-use super::super::args::{ModelSettings, Settings};
+use super::super::args::{CharLmSettings, ModelSettings};
 use super::{FloatModel, Mix, SavedTensors, linear, norm};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -32,7 +32,7 @@ impl Mix for Recurrence {
     type Saved = SavedTensors;
     const CONTINUES: bool = true;
 
-    fn new(settings: &Settings, _own: &ModelSettings, device: &Device) -> Self {
+    fn new(settings: &CharLmSettings, _own: &ModelSettings, device: &Device) -> Self {
         let layer = || linear(settings.width, settings.width, device);
         Self { forget: layer(), candidate: layer(), output: layer() }
     }

@@ -1,6 +1,6 @@
 //! Curves.
 
-use super::scale::{Scale, bounds, padded};
+use super::scale::{AxisScale, bounds, padded};
 use super::{Area, Color, Drawn, Picture};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -80,7 +80,7 @@ pub struct LineChart {
     title: String,
     axes: [String; 2],
     ranges: [Option<Range<f64>>; 2],
-    scales: [Scale; 2],
+    scales: [AxisScale; 2],
     levels: Vec<(String, f64)>,
     series: Vec<Series>,
     legend: Corner,
@@ -121,7 +121,7 @@ impl LineChart {
     }
 
     /// Sets how values lie along the axes.
-    pub fn with_scales(mut self, x: Scale, y: Scale) -> Self {
+    pub fn with_scales(mut self, x: AxisScale, y: AxisScale) -> Self {
         self.scales = [x, y];
         self
     }
@@ -221,7 +221,7 @@ impl Picture for LineChart {
         let lengths = [&x, &y].map(|range| range.end - range.start);
         let [x_label, y_label] = [0, 1].map(|axis| move |place: &f64| self.scales[axis].label(*place, lengths[axis]));
         let marks = match &self.scales[0] {
-            Scale::Names(names) => names.len() + 2,
+            AxisScale::Names(names) => names.len() + 2,
             _ if small => 6,
             _ => 10,
         };

@@ -8,7 +8,7 @@ mod scale;
 pub use bars::BarChart;
 pub use lines::{Corner, LineChart, Series};
 pub use probe::sigma_probe;
-pub use scale::Scale;
+pub use scale::AxisScale;
 
 use eggroll::run::{Error, durable};
 use plotters::coord::Shift;

@@ -1,6 +1,6 @@
 //! A probe of noise scales as a picture.
 
-use super::{Color, LineChart, Picture, Scale, Series, grid};
+use super::{AxisScale, Color, LineChart, Picture, Series, grid};
 use eggroll::train::{ProbedSigma, SigmaProbe};
 
 /// What a [probe of noise scales](eggroll::train::EvolutionStrategy::probe_sigma) has measured: mean score, share of pairs that differ, and
@@ -31,7 +31,7 @@ pub fn sigma_probe(title: &str, probe: &SigmaProbe) -> impl Picture + use<> {
         };
         LineChart::new(format!("{title}: {name}"))
             .with_axes("sigma", "")
-            .with_scales(Scale::Log, Scale::Linear)
+            .with_scales(AxisScale::Log, AxisScale::Linear)
             .with_size(420, 320)
             .with_series(Series::new("", color, points(true)).with_dots(3))
             .with_series(Series::new("", Color::Red, points(false)).without_line().hollow().with_dots(7))
@@ -41,7 +41,7 @@ pub fn sigma_probe(title: &str, probe: &SigmaProbe) -> impl Picture + use<> {
             chart("mean score", Color::Blue, |probed| probed.mean),
             chart("pairs that differ", Color::Green, |probed| probed.differing_pairs).with_y_range(0.0..1.02),
             chart("signal to noise", Color::Orange, |probed| probed.signal_to_noise)
-                .with_scales(Scale::Log, Scale::Log),
+                .with_scales(AxisScale::Log, AxisScale::Log),
         ],
         3,
     )

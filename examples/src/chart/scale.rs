@@ -2,7 +2,7 @@
 
 /// How values lie along an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Scale {
+pub enum AxisScale {
     /// As they are.
     #[default]
     Linear,
@@ -29,7 +29,7 @@ pub(super) fn padded((low, high): (f64, f64), share: f64) -> (f64, f64) {
     }
 }
 
-impl Scale {
+impl AxisScale {
     /// The place of a value, if it has one.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = if *self == Self::Log { value.log10() } else { value };
@@ -99,22 +99,22 @@ mod tests {
             assert_eq!(short(number), text);
         }
         assert_eq!(short(-0.123_45), "-0.1235");
-        assert_eq!(Scale::Log.label(-3.0, 2.0), "0.001");
-        assert_eq!(Scale::Names(vec!["a".into(), "b".into()]).label(1.0, 1.0), "b");
+        assert_eq!(AxisScale::Log.label(-3.0, 2.0), "0.001");
+        assert_eq!(AxisScale::Names(vec!["a".into(), "b".into()]).label(1.0, 1.0), "b");
     }
 
     /// Two marks of an axis never have the same label, and what differs by rounding only is level.
     #[test]
     fn marks_are_told_apart() {
-        assert_eq!(Scale::Linear.label(0.02, 0.004), "0.02");
-        let marks = |scale: Scale, low: f64, high: f64| {
+        assert_eq!(AxisScale::Linear.label(0.02, 0.004), "0.02");
+        let marks = |scale: AxisScale, low: f64, high: f64| {
             let places = (0..=10).map(|mark| low + (high - low) * f64::from(mark) / 10.0);
             places.map(|place| scale.label(place, high - low)).collect::<Vec<_>>()
         };
         for (low, high) in
             [(0.985_1, 0.985_3), (1.0, 1.000_01), (-3.000_02, -3.0), (0.02, 0.020_000_1), (1e6, 1e6 + 3.0)]
         {
-            let (linear, log) = (marks(Scale::Linear, low, high), marks(Scale::Log, low, high));
+            let (linear, log) = (marks(AxisScale::Linear, low, high), marks(AxisScale::Log, low, high));
             let different = |labels: &[String]| labels.windows(2).all(|pair| pair[0] != pair[1]);
             assert!(different(&linear) && (high > 100.0 || different(&log)), "{linear:?} {log:?}");
         }

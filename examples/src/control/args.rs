@@ -1,6 +1,6 @@
 //! The command line.
 
-use super::settings::Settings;
+use super::settings::ControlSettings;
 use crate::bounds::{self, EPISODES, STEPS, WIDTH, at_most};
 use crate::names::{ActivationName, NoiserName};
 use crate::options::Given;
@@ -21,7 +21,7 @@ pub enum Protocol {
 
 /// The options of all tasks.
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct ControlArgs {
     /// Folder for settings, curves and pictures, with a subfolder for each environment.
     #[arg(long, default_value = "runs")]
     pub out: PathBuf,
@@ -47,10 +47,10 @@ pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
     #[command(flatten)]
-    choices: Choices,
+    choices: ControlChoices,
 }
 
-impl Args {
+impl ControlArgs {
     /// Widths of the hidden layers, if they are given.
     pub fn hidden(&self) -> Option<&[usize]> {
         self.choices.hidden.as_deref()
@@ -77,12 +77,12 @@ impl Args {
     /// # Errors
     ///
     /// A value that cannot be used.
-    pub fn settings(&self, environment: &str) -> Result<Settings, String> {
+    pub fn settings(&self, environment: &str) -> Result<ControlSettings, String> {
         if !(self.seconds > 0.0 && self.seconds.is_finite()) {
             return Err(format!("seconds must be positive, not {}", self.seconds));
         }
         bounds::seconds(self.seconds)?;
-        let settings = self.choices.over(Settings::of(environment));
+        let settings = self.choices.over(ControlSettings::of(environment));
         settings.validate()?;
         let seeds = self.seeds.unwrap_or(1);
         if settings.seed.checked_add(seeds).is_none() {
@@ -94,7 +94,7 @@ impl Args {
 
 /// Settings from the command line; the table of environments has the others.
 #[derive(clap::Args, Debug)]
-struct Choices {
+struct ControlChoices {
     /// How parameters are perturbed.
     #[arg(long, value_enum)]
     noiser: Option<NoiserName>,
@@ -151,10 +151,10 @@ struct Choices {
     seed: Option<u64>,
 }
 
-impl Choices {
-    fn over(&self, table: Settings) -> Settings {
+impl ControlChoices {
+    fn over(&self, table: ControlSettings) -> ControlSettings {
         let table = if self.relative { table.in_relative_units() } else { table };
-        Settings {
+        ControlSettings {
             noiser: self.noiser.unwrap_or(table.noiser),
             rank: self.rank.unwrap_or(table.rank),
             population: self.population.unwrap_or(table.population),

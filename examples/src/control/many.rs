@@ -1,9 +1,9 @@
 //! Several seeds, and a comparison with OpenES: a table, the curves of all runs, the medians.
 
 use super::curves::Curve;
-use super::settings::Settings;
-use super::train::{Outcome, Point, Trainer};
-use super::{Session, Task, curves};
+use super::settings::ControlSettings;
+use super::train::{ControlPoint, ControlResult, Trainer};
+use super::{ControlSession, ControlTask, curves};
 use crate::chart::Color;
 use crate::names::NoiserName;
 use crate::trace;
@@ -14,13 +14,13 @@ use eggroll::run::print_line;
 use eggroll::run::{JsonLines, RunFolder};
 use serde_json::{Value, json};
 
-pub fn run<T: Task>(
+pub fn run<T: ControlTask>(
     task: &T,
-    settings: &Settings,
+    settings: &ControlSettings,
     compare: bool,
     seeds: u64,
     folder: &RunFolder,
-    session: &Session,
+    session: &ControlSession,
 ) -> Result<(Value, Ending), Failure> {
     let name = task.environment().name();
     let noisers = if compare { vec![NoiserName::Eggroll, NoiserName::OpenEs] } else { vec![settings.noiser] };
@@ -37,10 +37,10 @@ pub fn run<T: Task>(
                 break 'runs;
             }
             trace::section(&format!("{name}, {}, seed {seed}", noiser.name()));
-            let settings = Settings { noiser, seed, ..settings.clone() };
+            let settings = ControlSettings { noiser, seed, ..settings.clone() };
             let mut trainer = Trainer::new(task, &settings, session)?;
             threshold = trainer.threshold;
-            let mut points: Vec<Point> = Vec::new();
+            let mut points: Vec<ControlPoint> = Vec::new();
             let mut report = trainer.report(folder);
             let outcome = trainer.run(session, |point| {
                 points.push(point);
@@ -67,19 +67,19 @@ pub fn run<T: Task>(
         "runs": outcomes.iter().map(figures).collect::<Vec<_>>(),
     });
     for noiser in noisers {
-        let of_noiser: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.last.noiser == noiser).collect();
+        let of_noiser: Vec<&ControlResult> = outcomes.iter().filter(|outcome| outcome.last.noiser == noiser).collect();
         result[noiser.name()] = summary(noiser, &of_noiser);
     }
     Ok((result, ending))
 }
 
-fn curve(noiser: NoiserName, points: &[Point]) -> Curve {
+fn curve(noiser: NoiserName, points: &[ControlPoint]) -> Curve {
     let color = if noiser == NoiserName::Eggroll { Color::Blue } else { Color::Red };
-    let value = |point: &Point| point.policy_return.unwrap_or(point.population_return);
+    let value = |point: &ControlPoint| point.policy_return.unwrap_or(point.population_return);
     (noiser.name(), color, points.iter().map(|point| (point.env_steps as f64, value(point))).collect())
 }
 
-fn print(outcome: &Outcome) {
+fn print(outcome: &ControlResult) {
     print_line!(
         "{:<9} {:>4} {:>7} {:>10.2}M {:>8.2} {:>12} {:>9} {:>12.1}",
         outcome.last.noiser.name(),
@@ -93,7 +93,7 @@ fn print(outcome: &Outcome) {
     );
 }
 
-fn figures(outcome: &Outcome) -> Value {
+fn figures(outcome: &ControlResult) -> Value {
     json!({
         "noiser": outcome.last.noiser,
         "seed": outcome.last.seed,
@@ -107,10 +107,10 @@ fn figures(outcome: &Outcome) -> Value {
 }
 
 /// Prints and returns the medians; a run that was not solved counts as longer than any other.
-fn summary(noiser: NoiserName, outcomes: &[&Outcome]) -> Value {
+fn summary(noiser: NoiserName, outcomes: &[&ControlResult]) -> Value {
     let solved = outcomes.iter().filter(|outcome| outcome.solved).count();
-    let median = |value: fn(&Outcome) -> f64| {
-        let value = |outcome: &&Outcome| if outcome.solved { value(outcome) } else { f64::INFINITY };
+    let median = |value: fn(&ControlResult) -> f64| {
+        let value = |outcome: &&ControlResult| if outcome.solved { value(outcome) } else { f64::INFINITY };
         let mut values: Vec<f64> = outcomes.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied().filter(|median| median.is_finite())

@@ -9,9 +9,9 @@ mod speed;
 mod task;
 mod train;
 
-pub use args::{Args, Protocol};
-pub use settings::Settings;
-pub use task::{Session, Task, perceptron};
+pub use args::{ControlArgs, Protocol};
+pub use settings::ControlSettings;
+pub use task::{ControlSession, ControlTask, perceptron};
 
 use crate::device::{Opened, open};
 use crate::interrupt::{Signals, nothing, on_signals};
@@ -26,17 +26,17 @@ use std::process::ExitCode;
 use train::Trainer;
 
 /// A task of whatever types: does what the command line asks for and returns what the `RESULT` line says of it, and how it ended.
-pub trait Run {
+pub trait AnyTask {
     /// Runs the task.
     ///
     /// # Errors
     ///
     /// Settings that cannot be used, and what the file system says.
-    fn run(&self, args: &Args, session: &Session) -> Result<(Value, Ending), Failure>;
+    fn run(&self, args: &ControlArgs, session: &ControlSession) -> Result<(Value, Ending), Failure>;
 }
 
-impl<T: Task> Run for T {
-    fn run(&self, args: &Args, session: &Session) -> Result<(Value, Ending), Failure> {
+impl<T: ControlTask> AnyTask for T {
+    fn run(&self, args: &ControlArgs, session: &ControlSession) -> Result<(Value, Ending), Failure> {
         let name = self.environment().name();
         let settings = args.settings(name)?;
         if settings.sampled && !matches!(self.environment().actions(), ActionSpace::Discrete(_)) {
@@ -60,7 +60,7 @@ impl<T: Task> Run for T {
 }
 
 /// Runs the tasks one after the other and prints the result. Options that nothing would use are refused.
-pub fn main(args: &Args, given: &Given, tasks: &[&dyn Run]) -> ExitCode {
+pub fn main(args: &ControlArgs, given: &Given, tasks: &[&dyn AnyTask]) -> ExitCode {
     let signals = on_signals("this generation", nothing);
     main_of(|| {
         args.refuse_unused(given)?;
@@ -68,9 +68,9 @@ pub fn main(args: &Args, given: &Given, tasks: &[&dyn Run]) -> ExitCode {
     })
 }
 
-fn run(args: &Args, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Failure> {
+fn run(args: &ControlArgs, tasks: &[&dyn AnyTask], signals: Signals) -> Result<Ending, Failure> {
     let Opened { device, hardware } = open(args.backend)?;
-    let session = Session { device, protocol: args.protocol, signals };
+    let session = ControlSession { device, protocol: args.protocol, signals };
     let (mut results, mut ending) = (Vec::new(), Ending::Finished);
     for task in tasks {
         if session.signals.came() {

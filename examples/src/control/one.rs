@@ -1,8 +1,8 @@
 //! One run: its table, its curve, its result.
 
 use super::curves;
-use super::train::{Point, Trainer};
-use super::{Session, Task};
+use super::train::{ControlPoint, Trainer};
+use super::{ControlSession, ControlTask};
 use crate::chart::Color;
 use crate::trace;
 use crate::{Ending, Failure};
@@ -12,11 +12,11 @@ use eggroll::run::print_line;
 use eggroll::run::{JsonLines, RunFolder, parameter_digest};
 use serde_json::{Value, json};
 
-pub fn run<T: Task>(
+pub fn run<T: ControlTask>(
     task: &T,
     mut trainer: Trainer<'_, T>,
     folder: &RunFolder,
-    session: &Session,
+    session: &ControlSession,
 ) -> Result<(Value, Ending), Failure> {
     let name = task.environment().name();
     let threshold = trainer.threshold;
@@ -26,7 +26,7 @@ pub fn run<T: Task>(
     }
     print_line!("generation  seconds  env steps  population's return  mean policy's return");
     trace::section(name);
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<ControlPoint> = Vec::new();
     let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
     let mut report = trainer.report(folder);
     let outcome = trainer.run(session, |point| {
@@ -38,7 +38,7 @@ pub fn run<T: Task>(
     })?;
     report.finish();
     let curve = folder.file("curve.svg");
-    let steps = |point: &Point| point.env_steps as f64;
+    let steps = |point: &ControlPoint| point.env_steps as f64;
     let population = points.iter().map(|point| (steps(point), point.population_return)).collect();
     let policy = points.iter().filter_map(|point| Some((steps(point), point.policy_return?))).collect();
     let curves = [("population", Color::Orange, population), ("mean policy", Color::Blue, policy)];
@@ -74,7 +74,7 @@ pub fn run<T: Task>(
     Ok((result, outcome.ending))
 }
 
-fn print(point: &Point) {
+fn print(point: &ControlPoint) {
     let tested = point.policy_return.map_or("-".to_owned(), |found| format!("{:.1}", shown(found, 1)));
     print_line!(
         "{:>10} {:>8.2} {:>9.2}M {:>20.1} {tested:>21}",

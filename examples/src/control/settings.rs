@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug, Serialize)]
-pub struct Settings {
+pub struct ControlSettings {
     /// How parameters are perturbed.
     pub noiser: NoiserName,
     /// Of EGGROLL's noise.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Settings {
+impl ControlSettings {
     /// The settings of an environment, by its name. All environments share the first lines; what differs has its reason next to it.
     pub fn of(environment: &str) -> Self {
         let common = Self {

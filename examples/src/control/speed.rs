@@ -1,7 +1,7 @@
 //! Speed alone: environment steps per second of training as it is configured.
 
-use super::train::{Times, Trainer};
-use super::{Session, Task};
+use super::train::{Trainer, TrainingTimes};
+use super::{ControlSession, ControlTask};
 use crate::trace;
 use crate::{Ending, Failure};
 use eggroll::core::counters;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use std::time::Instant;
 
 /// Trains for some seconds, whatever comes of it. Only steps of episodes that had not ended count.
-pub fn measure<T: Task>(
+pub fn measure<T: ControlTask>(
     mut trainer: Trainer<'_, T>,
     seconds: f64,
-    session: &Session,
+    session: &ControlSession,
 ) -> Result<(Value, Ending), Failure> {
     // The first generation grows buffers.
     trainer.generation()?;
-    (trainer.env_steps, trainer.episodes, trainer.times) = (0, 0, Times::default());
+    (trainer.env_steps, trainer.episodes, trainer.times) = (0, 0, TrainingTimes::default());
     let warm_up = trainer.generations();
     trace::section("speed");
     let kernels = counters::kernels();

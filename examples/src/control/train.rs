@@ -1,8 +1,8 @@
 //! Training: generations of rollouts, until the task is solved or the budget is spent.
 
 use super::args::Protocol;
-use super::settings::Settings;
-use super::{Session, Task};
+use super::settings::ControlSettings;
+use super::{ControlSession, ControlTask};
 use crate::names::NoiserName;
 use crate::{Ending, Failure};
 use burn::tensor::Device;
@@ -22,7 +22,7 @@ const CONFIRM_SEED: u64 = 2 << 32;
 
 /// The state of training after some generation.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Point {
+pub struct ControlPoint {
     pub noiser: NoiserName,
     pub seed: u64,
     /// Attempts given up before this one.
@@ -40,31 +40,31 @@ pub struct Point {
 }
 
 /// The result of a run.
-pub struct Outcome {
+pub struct ControlResult {
     pub solved: bool,
     pub ending: Ending,
     /// Mean return of the mean policy over 100 episodes, those that confirm that a task is solved.
     pub mean_return: f64,
-    pub last: Point,
+    pub last: ControlPoint,
 }
 
 /// Time of the parts of all generations so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Times {
+pub struct TrainingTimes {
     pub evaluate: Duration,
     /// `ask`, `tell` and the statistics of observations.
     pub update: Duration,
 }
 
 /// What a run trains until it is solved or begins again.
-struct Attempt<T: Task> {
+struct Attempt<T: ControlTask> {
     rollouts: Rollouts<T::Environment>,
     strategy: EvolutionStrategy,
     network: T::Network,
 }
 
-impl<T: Task> Attempt<T> {
-    fn new(task: &T, settings: &Settings, device: &Device) -> Result<Self, Failure> {
+impl<T: ControlTask> Attempt<T> {
+    fn new(task: &T, settings: &ControlSettings, device: &Device) -> Result<Self, Failure> {
         let environment = task.environment();
         device.seed(settings.seed);
         let network = task.network(settings, device);
@@ -73,9 +73,9 @@ impl<T: Task> Attempt<T> {
     }
 }
 
-pub struct Trainer<'a, T: Task> {
+pub struct Trainer<'a, T: ControlTask> {
     task: &'a T,
-    pub settings: &'a Settings,
+    pub settings: &'a ControlSettings,
     protocol: Protocol,
     /// Return at which the environment is solved.
     pub threshold: f64,
@@ -85,13 +85,13 @@ pub struct Trainer<'a, T: Task> {
     given_up: u64,
     pub env_steps: u64,
     pub episodes: u64,
-    pub times: Times,
+    pub times: TrainingTimes,
     device: Device,
     start: Instant,
 }
 
-impl<'a, T: Task> Trainer<'a, T> {
-    pub fn new(task: &'a T, settings: &'a Settings, session: &Session) -> Result<Self, Failure> {
+impl<'a, T: ControlTask> Trainer<'a, T> {
+    pub fn new(task: &'a T, settings: &'a ControlSettings, session: &ControlSession) -> Result<Self, Failure> {
         let start = Instant::now();
         Ok(Self {
             task,
@@ -103,7 +103,7 @@ impl<'a, T: Task> Trainer<'a, T> {
             given_up: 0,
             env_steps: 0,
             episodes: 0,
-            times: Times::default(),
+            times: TrainingTimes::default(),
             device: session.device.clone(),
             start,
         })
@@ -112,9 +112,9 @@ impl<'a, T: Task> Trainer<'a, T> {
     /// Trains until the task is solved, the budget is spent or the program is to stop; shows some points on the way.
     pub fn run(
         &mut self,
-        session: &Session,
-        mut show: impl FnMut(Point) -> Result<(), Failure>,
-    ) -> Result<Outcome, Failure> {
+        session: &ControlSession,
+        mut show: impl FnMut(ControlPoint) -> Result<(), Failure>,
+    ) -> Result<ControlResult, Failure> {
         self.start = Instant::now();
         let (mut solved, mut population_return) = (false, f64::NAN);
         while !solved && self.env_steps < self.settings.budget && !session.signals.came() {
@@ -136,8 +136,8 @@ impl<'a, T: Task> Trainer<'a, T> {
         let ending = if solved || spent { Ending::Finished } else { session.signals.ending() };
         let last = self.point(population_return, None);
         let mean_return = self.test(CONFIRM_SEED);
-        show(Point { policy_return: Some(mean_return), ..last })?;
-        Ok(Outcome { solved, ending, mean_return, last })
+        show(ControlPoint { policy_return: Some(mean_return), ..last })?;
+        Ok(ControlResult { solved, ending, mean_return, last })
     }
 
     /// What keeps the page of a run in a folder.
@@ -193,8 +193,8 @@ impl<'a, T: Task> Trainer<'a, T> {
             .mean_return()
     }
 
-    fn point(&self, population_return: f64, policy_return: Option<f64>) -> Point {
-        Point {
+    fn point(&self, population_return: f64, policy_return: Option<f64>) -> ControlPoint {
+        ControlPoint {
             noiser: self.settings.noiser,
             seed: self.settings.seed,
             restarts: self.restarts,
@@ -207,7 +207,7 @@ impl<'a, T: Task> Trainer<'a, T> {
     }
 }
 
-impl Outcome {
+impl ControlResult {
     pub fn env_steps_per_second(&self) -> f64 {
         self.last.env_steps as f64 / self.last.seconds
     }

@@ -137,19 +137,19 @@ impl Images {
 
     /// What pixels are divided by to have unit standard deviation. They are not centered: the background stays 0, and noise
     /// in weights of pixels that are always background changes nothing.
-    pub fn scale(&self) -> Scale {
+    pub fn scale(&self) -> PixelScale {
         let n = self.pixels.len() as f64;
         let mean = self.pixels.iter().map(|pixel| f64::from(*pixel)).sum::<f64>() / n;
         let variance = self.pixels.iter().map(|pixel| (f64::from(*pixel) - mean).powi(2)).sum::<f64>() / n;
-        Scale(variance.max(1e-6).sqrt() as f32)
+        PixelScale(variance.max(1e-6).sqrt() as f32)
     }
 }
 
 /// What pixels are divided by.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale(f32);
+pub struct PixelScale(f32);
 
-impl Scale {
+impl PixelScale {
     /// Pixels to network input.
     pub fn apply(&self, pixels: &[u8]) -> Vec<f32> {
         pixels.iter().map(|pixel| f32::from(*pixel) / self.0).collect()
@@ -168,7 +168,7 @@ pub struct Dataset {
 #[expect(clippy::len_without_is_empty, reason = "there are no empty ones")]
 impl Dataset {
     /// Scales the images and moves them to a device.
-    pub fn new(images: &Images, scale: Scale, device: &Device) -> Self {
+    pub fn new(images: &Images, scale: PixelScale, device: &Device) -> Self {
         let (count, size) = (images.len(), images.size());
         let labels: Vec<i32> = images.labels.iter().map(|label| i32::from(*label)).collect();
         Self {

@@ -3,5 +3,5 @@
 mod data;
 mod model;
 
-pub use data::{Batches, CLASSES, DataError, Dataset, Images, Sample, Scale};
-pub use model::{Mlp, accuracy};
+pub use data::{Batches, CLASSES, DataError, Dataset, Images, PixelScale, Sample};
+pub use model::{DigitsMlp, accuracy};

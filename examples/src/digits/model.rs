@@ -11,11 +11,11 @@ const EVALUATION_ROWS: usize = 1000;
 
 /// Multilayer perceptron with rectified linear units.
 #[derive(Module, Debug)]
-pub struct Mlp {
+pub struct DigitsMlp {
     layers: Vec<Linear>,
 }
 
-impl Mlp {
+impl DigitsMlp {
     /// A network of the given hidden widths.
     pub fn new(inputs: usize, hidden: &[usize], device: &Device) -> Self {
         let widths: Vec<usize> = [inputs].iter().chain(hidden).chain(&[CLASSES]).copied().collect();

@@ -12,7 +12,7 @@ const FEWEST: usize = 10;
 
 /// A line of a file; other fields are ignored.
 #[derive(Deserialize)]
-struct Line {
+struct SftLine {
     prompt: String,
     completion: String,
 }
@@ -47,7 +47,7 @@ fn parse_json_lines(text: &str) -> Result<Vec<Example>, Failure> {
             let expected = r#"a JSON object such as {"prompt": "2 + 2 = ", "completion": "4"}"#;
             format!("line {line}: found {} ({reason}), expected {expected}", shown(json))
         };
-        let Line { prompt, completion } = serde_json::from_str(json).map_err(|error| refused(&error))?;
+        let SftLine { prompt, completion } = serde_json::from_str(json).map_err(|error| refused(&error))?;
         if completion.is_empty() {
             return Err(refused(&"the completion is empty").into());
         }

@@ -5,15 +5,15 @@ use super::columns::{
     TRUMPS, VOIDS, WINNER,
 };
 use super::suit::SUITS;
-use super::{Bid, Contract, Deal, Domino, DominoSet, GameError, PLAYERS, Progress, State, Suit, Trick, Trumps};
+use super::{Bid, Contract, Deal, Domino, DominoSet, GameError, HandState, PLAYERS, Progress, Suit, Trick, Trumps};
 
-/// A [`State`] with what the players have shown: who played which domino, and the suits that a player did not follow.
+/// A [`HandState`] with what the players have shown: who played which domino, and the suits that a player did not follow.
 ///
 /// As a row of floats, with the columns of [`columns`](super::columns), it is a game of
 /// [`TensorRules`](super::TensorRules). Plays on either side give the same row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Game {
-    state: State,
+    state: HandState,
     /// By who played them.
     played: [DominoSet; PLAYERS],
     /// Suits by player, as bits.
@@ -23,11 +23,11 @@ pub struct Game {
 impl Game {
     /// The game before the lead of the declarer.
     pub const fn new(deal: Deal, contract: Contract) -> Self {
-        Self { state: State::new(deal, contract), played: [DominoSet::EMPTY; PLAYERS], voids: [0; PLAYERS] }
+        Self { state: HandState::new(deal, contract), played: [DominoSet::EMPTY; PLAYERS], voids: [0; PLAYERS] }
     }
 
     /// Hands, trick and points.
-    pub const fn state(&self) -> &State {
+    pub const fn state(&self) -> &HandState {
         &self.state
     }
 
@@ -45,7 +45,7 @@ impl Game {
     ///
     /// # Errors
     ///
-    /// Those of [`State::play`]. Then the game stays as it is.
+    /// Those of [`HandState::play`]. Then the game stays as it is.
     pub fn play(&mut self, domino: Domino) -> Result<(), GameError> {
         let (player, void) = (self.state.mover(), self.state.void_shown_by(domino));
         self.state.play(domino)?;
@@ -112,6 +112,6 @@ impl Game {
         let progress = Progress::from_parts(contract, trick, two(POINTS), two(TRICKS));
         let void = |player: usize, suit: usize| u8::from(row[VOIDS + SUITS * player + suit] > 0.5) << suit;
         let voids = std::array::from_fn(|player| (0..SUITS).map(|suit| void(player, suit)).sum());
-        Self { state: State::from_parts(hands, progress), played, voids }
+        Self { state: HandState::from_parts(hands, progress), played, voids }
     }
 }

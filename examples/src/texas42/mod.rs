@@ -12,7 +12,7 @@
 //! pips, unless they are trumps.
 //!
 //! - Rules: [`Domino`], [`DominoSet`], [`Suit`], [`Trumps`], [`Bid`], [`Contract`], [`Deal`], [`Trick`], [`Progress`],
-//!   [`State`]
+//!   [`HandState`]
 //! - Hidden information: [`Observation`], and [`Worlds`] that agree with it (determinizations)
 //! - Perfect information: [`Solver`], and [`position`] for oracles
 //! - Batches of games as tensors: [`TensorRules`], whose games are rows with the [`columns`] that [`Game`] writes
@@ -54,7 +54,7 @@ pub use observation::{Observation, Play};
 pub use positions::{POSITION_SIZE, RELATIONS, ROLES, TOKEN_FEATURES, Texas42Worlds, position, token_features};
 pub use progress::Progress;
 pub use solver::Solver;
-pub use state::State;
+pub use state::HandState;
 pub use suit::Suit;
 pub use tensors::TensorRules;
 pub use trick::Trick;

@@ -58,7 +58,7 @@ impl Observation {
     }
 
     /// Adds the next play, of the player whose turn it is. It has to be legal, which
-    /// [`State::play`](super::State::play) knows.
+    /// [`HandState::play`](super::HandState::play) knows.
     pub fn record(&mut self, domino: Domino) {
         let player = self.progress.mover();
         if let Some(led) = self.progress.void_shown_by(domino) {

@@ -2,7 +2,7 @@
 
 use super::columns::{NOT_LED, leads};
 use super::{
-    DOMINOES, Domino, DominoSet, GameError, HAND, Observation, PLAYERS, Progress, State, Suit, Trumps, Worlds,
+    DOMINOES, Domino, DominoSet, GameError, HAND, HandState, Observation, PLAYERS, Progress, Suit, Trumps, Worlds,
 };
 use burn::tensor::{Bool, Int, Tensor};
 use eggroll::rl::{SampledWorlds, WorldKey, WorldSampler};
@@ -38,7 +38,7 @@ const WINNING: i32 = 8;
 ///
 /// There are at least seven tokens, with zeros, which are no tokens, at the end. Points that were won are not in a
 /// position: they do not change what is still to win.
-pub fn position(state: &State) -> Vec<i32> {
+pub fn position(state: &HandState) -> Vec<i32> {
     position_of(state.hands(), state)
 }
 

@@ -5,12 +5,12 @@ use std::ops::Deref;
 
 /// A hand between two plays: the dominoes of all players, and the [`Progress`] that everybody sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub struct HandState {
     hands: [DominoSet; PLAYERS],
     progress: Progress,
 }
 
-impl Deref for State {
+impl Deref for HandState {
     type Target = Progress;
 
     fn deref(&self) -> &Progress {
@@ -18,7 +18,7 @@ impl Deref for State {
     }
 }
 
-impl State {
+impl HandState {
     /// The state before the lead of the declarer.
     pub const fn new(deal: Deal, contract: Contract) -> Self {
         Self { hands: deal.hands(), progress: Progress::new(contract) }

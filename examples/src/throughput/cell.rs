@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A place of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct GridPlace {
     /// Of the network.
     pub size: Size,
     /// Members.
@@ -24,7 +24,7 @@ pub struct Cell {
     pub peer: bool,
     /// What was measured.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: GridPlace,
     /// Milliseconds of a pass.
     pub median_ms: f64,
     /// First quartile.

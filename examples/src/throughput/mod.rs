@@ -5,7 +5,7 @@ mod columns;
 mod network;
 mod peer;
 
-pub use cell::{Cell, Place};
+pub use cell::{Cell, GridPlace};
 pub use columns::{Column, Pass, Ranked, columns};
 pub use network::{Network, Population, Size};
-pub use peer::{Measured, Peer};
+pub use peer::{Peer, PeerResult};

@@ -1,6 +1,6 @@
 //! The same arithmetic in another library: runs the peer's script and reads its cells.
 
-use super::cell::{Cell, Place};
+use super::cell::{Cell, GridPlace};
 use super::columns::Column;
 use crate::Failure;
 use serde::Deserialize;
@@ -22,20 +22,20 @@ pub struct Peer {
 
 /// What a peer has measured.
 #[derive(Debug, Default)]
-pub struct Measured {
+pub struct PeerResult {
     /// Its versions and settings, as it prints them.
     pub header: String,
     /// What it has timed.
     pub cells: Vec<Cell>,
     /// Where it had not enough memory.
-    pub out_of_memory: Vec<Place>,
+    pub out_of_memory: Vec<GridPlace>,
 }
 
 /// A line of the script behind its header: a cell, timed or left out.
 #[derive(Deserialize)]
-struct Line {
+struct PeerLine {
     #[serde(flatten)]
-    place: Place,
+    place: GridPlace,
     #[serde(default)]
     median_ms: Option<f64>,
     #[serde(default)]
@@ -76,8 +76,8 @@ impl Peer {
     /// # Errors
     ///
     /// The script's last words, if it fails for another reason, and a line that it does not print.
-    pub fn measure(&self) -> Result<Measured, Failure> {
-        let (mut measured, mut done, mut died_at) = (Measured::default(), 0, None);
+    pub fn measure(&self) -> Result<PeerResult, Failure> {
+        let (mut measured, mut done, mut died_at) = (PeerResult::default(), 0, None);
         loop {
             let output = self.start(died_at)?;
             done += read(&output.stdout, &mut measured)?;
@@ -106,7 +106,7 @@ impl Peer {
 }
 
 /// Reads the lines of one process; returns how many cells they are. A line that was cut off is none.
-fn read(stdout: &[u8], measured: &mut Measured) -> Result<usize, Failure> {
+fn read(stdout: &[u8], measured: &mut PeerResult) -> Result<usize, Failure> {
     let text = String::from_utf8_lossy(stdout);
     let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     if let Some(header) = lines.next() {
@@ -114,9 +114,10 @@ fn read(stdout: &[u8], measured: &mut Measured) -> Result<usize, Failure> {
     }
     let mut count = 0;
     for line in lines {
-        let line: Line = serde_json::from_str(line).map_err(|error| format!("the peer's line {line:?}: {error}"))?;
+        let line: PeerLine =
+            serde_json::from_str(line).map_err(|error| format!("the peer's line {line:?}: {error}"))?;
         count += 1;
-        let Line { place, median_ms, q1_ms, q3_ms, failed } = line;
+        let PeerLine { place, median_ms, q1_ms, q3_ms, failed } = line;
         measured.out_of_memory.extend(failed.map(|_| place));
         measured.cells.extend(median_ms.map(|median_ms| Cell {
             peer: true,

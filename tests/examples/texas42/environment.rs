@@ -1,9 +1,9 @@
 //! Hands as an environment: both forms, the rules, what the policy sees, new hands, opponents.
 
-use super::support::{Stepped, Words, devices, keys, matrix, step_host, step_tensor, unit, values};
+use super::support::{SteppedHands, Words, devices, keys, matrix, step_host, step_tensor, unit, values};
 use eggroll::rl::{EpisodeKey, TensorEnvironment};
 use eggroll_examples::texas42::{
-    Bid, Domino, DominoSet, Game, HAND, HAND_POINTS, Observation, Opponent, State, Suit, Texas42, Trumps, Worlds,
+    Bid, Domino, DominoSet, Game, HAND, HAND_POINTS, HandState, Observation, Opponent, Suit, Texas42, Trumps, Worlds,
     columns,
 };
 
@@ -23,7 +23,7 @@ fn game(state: &[f32]) -> Game {
 }
 
 /// The same, but for a product by a reciprocal in an observation, which may be the last bit off on a device.
-fn is_same((found, ended): &Stepped, (expected, due): &Stepped) -> bool {
+fn is_same((found, ended): &SteppedHands, (expected, due): &SteppedHands) -> bool {
     let seen = found[1].iter().zip(&expected[1]).all(|(found, expected)| (found - expected).abs() <= 1e-6);
     seen && found[0] == expected[0] && found[2] == expected[2] && ended == due
 }
@@ -47,7 +47,7 @@ fn chosen(scores: &[f32], legal: DominoSet) -> Domino {
 }
 
 /// The domino that an opponent plays by its description.
-fn reply(opponent: Opponent, state: &State, numbers: &[f32]) -> Domino {
+fn reply(opponent: Opponent, state: &HandState, numbers: &[f32]) -> Domino {
     let legal: Vec<Domino> = state.legal_moves().iter().collect();
     match opponent {
         Opponent::Random => {

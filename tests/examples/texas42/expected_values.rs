@@ -3,7 +3,9 @@
 use super::support::{Words, start};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::rl::{ExpectedValuesConfig, WorldKey};
-use eggroll_examples::texas42::{Deal, DominoSet, HAND, Observation, State, Texas42Worlds, Trumps, Worlds, position};
+use eggroll_examples::texas42::{
+    Deal, DominoSet, HAND, HandState, Observation, Texas42Worlds, Trumps, Worlds, position,
+};
 
 const WORLDS: usize = 12;
 const TEMPERATURE: f64 = 1.5;
@@ -24,7 +26,7 @@ fn oracle(positions: Tensor<2, Int>) -> Tensor<2> {
 }
 
 /// A hand after some random plays, what the next player knows of it, and its first state.
-fn hand(seed: u64, plays: usize) -> (Observation, State) {
+fn hand(seed: u64, plays: usize) -> (Observation, HandState) {
     let mut words = Words(seed);
     let first = start(&mut words, Trumps::ALL[plays % Trumps::ALL.len()]);
     let (mut state, mut played) = (first, vec![]);
@@ -46,7 +48,7 @@ fn reference(key: WorldKey, observation: &Observation, temperature: Option<f64>)
         let sampled = hands;
         observation.plays().for_each(|play| hands[play.player].insert(play.domino));
         let deal = Deal::new(hands);
-        let mut then = State::new(deal, observation.progress().contract());
+        let mut then = HandState::new(deal, observation.progress().contract());
         let mut log_likelihood = 0.0;
         for play in observation.plays() {
             if let Some(temperature) = temperature.filter(|_| play.player != observation.player()) {

@@ -3,7 +3,7 @@
 use super::slow::{self, pips};
 use super::support::{Words, after, domino, set, start};
 use eggroll_examples::texas42::{
-    Bid, Contract, DOMINOES, Deal, Domino, DominoSet, GameError, HAND_POINTS, State, Suit, Trumps,
+    Bid, Contract, DOMINOES, Deal, Domino, DominoSet, GameError, HAND_POINTS, HandState, Suit, Trumps,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -127,7 +127,7 @@ proptest! {
         let bid = Bid::new(if bid == 43 { 84 } else { bid });
         let mut words = Words(seed);
         let contract = Contract::new(words.below(4), trumps, bid);
-        let mut state = State::new(Deal::random(&mut || words.next()), contract);
+        let mut state = HandState::new(Deal::random(&mut || words.next()), contract);
         let mut told = None;
         while !state.is_over() {
             state.play(words.pick(state.legal_moves())).expect("a legal domino");
@@ -156,7 +156,7 @@ fn a_trick_is_played() {
         set(&[(5, 1), (5, 0), (0, 0), (2, 2), (3, 0), (3, 1), (3, 2)]),
     ];
     let contract = Contract::new(0, Trumps::Suit(Suit::Sixes), Bid::LOWEST);
-    let mut state = State::new(Deal::new(hands), contract);
+    let mut state = HandState::new(Deal::new(hands), contract);
     state.play(domino(5, 5)).expect("a lead");
     state.play(domino(6, 0)).expect("no five");
     // 6-5 is a trump and does not follow fives.

@@ -1,10 +1,10 @@
 //! The solver against minimax without pruning and without a table.
 
 use super::support::{Words, after, start};
-use eggroll_examples::texas42::{Bid, Contract, Deal, Solver, State, Suit, Trumps};
+use eggroll_examples::texas42::{Bid, Contract, Deal, HandState, Solver, Suit, Trumps};
 
 /// Points of side 0 in the rest of the hand, by definition.
-fn minimax(state: &State) -> i32 {
+fn minimax(state: &HandState) -> i32 {
     if state.is_over() {
         return 0;
     }
@@ -94,14 +94,14 @@ fn bounds_of_another_deal_are_not_used() {
             let contract = Contract::new(0, trumps, Bid::LOWEST);
             for _ in 0..2 {
                 hands.swap(2, 3);
-                let state = State::new(Deal::new(hands), contract);
+                let state = HandState::new(Deal::new(hands), contract);
                 assert_eq!(used.value(&state), Solver::default().value(&state), "{state:?}");
             }
         }
         // The same hands with other trumps.
         for trumps in Trumps::ALL {
             let contract = Contract::new(0, trumps, Bid::LOWEST);
-            let state = State::new(Deal::new(hands), contract);
+            let state = HandState::new(Deal::new(hands), contract);
             assert_eq!(used.value(&state), Solver::default().value(&state), "{state:?}");
         }
     }

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::rng::philox::philox4x32;
 use eggroll::rl::{EpisodeKey, TensorEnvironment};
-use eggroll_examples::texas42::{Bid, Contract, Deal, Domino, DominoSet, State, Texas42, Trumps, uniform_below};
+use eggroll_examples::texas42::{Bid, Contract, Deal, Domino, DominoSet, HandState, Texas42, Trumps, uniform_below};
 
 /// SplitMix64: the upper half of its words.
 pub struct Words(pub u64);
@@ -36,13 +36,13 @@ pub fn set(dominoes: &[(u8, u8)]) -> DominoSet {
 }
 
 /// A random deal with a random declarer and one of the nine trumps.
-pub fn start(words: &mut Words, trumps: Trumps) -> State {
+pub fn start(words: &mut Words, trumps: Trumps) -> HandState {
     let contract = Contract::new(words.below(4), trumps, Bid::LOWEST);
-    State::new(Deal::random(&mut || words.next()), contract)
+    HandState::new(Deal::random(&mut || words.next()), contract)
 }
 
 /// A state after random legal plays, with the plays.
-pub fn after(words: &mut Words, trumps: Trumps, plays: usize) -> (State, Vec<Domino>) {
+pub fn after(words: &mut Words, trumps: Trumps, plays: usize) -> (HandState, Vec<Domino>) {
     let mut state = start(words, trumps);
     let mut played = Vec::new();
     for _ in 0..plays {
@@ -64,10 +64,10 @@ pub fn unit(index: usize, stream: u32) -> f32 {
 }
 
 /// State, observation and reward after a step of some hands, row by row, and which are over.
-pub type Stepped = ([Vec<f32>; 3], Vec<bool>);
+pub type SteppedHands = ([Vec<f32>; 3], Vec<bool>);
 
 /// A step in the form for hosts.
-pub fn step_host(hands: &Texas42, state: &[f32], actions: &[f32]) -> Stepped {
+pub fn step_host(hands: &Texas42, state: &[f32], actions: &[f32]) -> SteppedHands {
     let (mut state, mut observation, mut reward, mut terminated) = (state.to_vec(), vec![], vec![], vec![]);
     let actions = actions.chunks_exact(hands.actions().size());
     for (state, action) in state.chunks_exact_mut(hands.state_size()).zip(actions) {
@@ -82,7 +82,7 @@ pub fn step_host(hands: &Texas42, state: &[f32], actions: &[f32]) -> Stepped {
 }
 
 /// A step in the form for tensors.
-pub fn step_tensor(hands: &Texas42, state: &[f32], actions: &[f32], device: &Device) -> Stepped {
+pub fn step_tensor(hands: &Texas42, state: &[f32], actions: &[f32], device: &Device) -> SteppedHands {
     let count = state.len() / hands.state_size();
     let transition = hands.step(matrix(state, count, device), matrix(actions, count, device));
     let observation = hands.observe(transition.state.clone());

@@ -10,13 +10,13 @@ use eggroll::core::ops::integer::{Rounding, linear};
 const CASES: [(&str, usize); 5] = [("sq", 1), ("up", 1), ("down", 1), ("odd", 1), ("r4", 4)];
 const MEMBERS: usize = 4;
 
-struct Case {
+struct MatmulCase {
     golden: Golden,
     name: &'static str,
     rank: usize,
 }
 
-impl Case {
+impl MatmulCase {
     fn array(&self, name: &str) -> &Array {
         self.golden.array(&format!("{}_{name}", self.name))
     }
@@ -35,8 +35,8 @@ impl Case {
     }
 }
 
-fn cases() -> impl Iterator<Item = Case> {
-    CASES.into_iter().map(|(name, rank)| Case { golden: Golden::open("nano_matmul.npz"), name, rank })
+fn cases() -> impl Iterator<Item = MatmulCase> {
+    CASES.into_iter().map(|(name, rank)| MatmulCase { golden: Golden::open("nano_matmul.npz"), name, rank })
 }
 
 #[test]

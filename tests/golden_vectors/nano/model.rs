@@ -53,7 +53,7 @@ struct Nano {
 }
 
 /// A model of a file with the perturbation by its noise.
-struct Case {
+struct NanoModelCase {
     nano: Nano,
     model: EggModel,
     table: Arc<ParameterTable>,
@@ -122,13 +122,13 @@ impl ModuleMapper for Load<'_> {
 }
 
 /// All files on all devices.
-fn cases() -> impl Iterator<Item = Case> {
+fn cases() -> impl Iterator<Item = NanoModelCase> {
     let files = ["nano_model_a.npz", "nano_model_b.npz"];
-    let open = move |device: Device| files.map(|file| Case::new(Golden::open(file), device.clone(), 0));
+    let open = move |device: Device| files.map(|file| NanoModelCase::new(Golden::open(file), device.clone(), 0));
     devices().into_iter().flat_map(open)
 }
 
-impl Case {
+impl NanoModelCase {
     /// With a sigma shift above that of the file, for canaries.
     fn new(golden: Golden, device: Device, more_shift: u32) -> Self {
         let sigma_shift = golden.scalar("sigma_shift") as u32 + more_shift;

@@ -1,7 +1,7 @@
 //! The slice kernels of [`cpu`](super::cpu) on a backend whose tensors are slices: for f32, the portable defaults for other
 //! types.
 
-use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, Source};
+use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, SourceSlice};
 use super::memo::{Address, Memo, recall, remember};
 use super::slice_backend::{SliceBackend, dims, filled, indices_below, readable, written};
 use crate::ops::{
@@ -214,11 +214,11 @@ fn held<B: SliceBackend>(operation: &str, source: SourcePrimitive<B>) -> SourceP
     }
 }
 
-fn on_slices<B: SliceBackend>(source: &SourcePrimitive<B>) -> Source<'_> {
+fn on_slices<B: SliceBackend>(source: &SourcePrimitive<B>) -> SourceSlice<'_> {
     match source {
-        SourcePrimitive::Drawn => Source::Drawn,
-        SourcePrimitive::Cached(noise, first) => Source::Cached { noise: B::slice(noise), first: *first },
-        SourcePrimitive::Table(table) => Source::Table(B::slice(table)),
+        SourcePrimitive::Drawn => SourceSlice::Drawn,
+        SourcePrimitive::Cached(noise, first) => SourceSlice::Cached { noise: B::slice(noise), first: *first },
+        SourcePrimitive::Table(table) => SourceSlice::Table(B::slice(table)),
     }
 }
 

@@ -8,7 +8,7 @@ pub use crate::backend::cpu::ChainRow;
 pub use crate::rollout::layer::{ChainActivation, ChainLayer};
 
 use crate::backend::cpu::{
-    BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
+    BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, SourceSlice, chain_forward, packed,
 };
 use crate::noise::role::{ParameterNoise, Role};
 use crate::ops::{DenseNoise, LowRankNoise};
@@ -22,20 +22,20 @@ use burn::module::ParamId;
 /// The layers of a model as one generation perturbs them.
 pub struct Chain {
     layers: Vec<ChainSlices>,
-    draws: Vec<Draw>,
+    draws: Vec<LayerDraw>,
     noise_len: usize,
     parameters: Vec<ParamId>,
     traced: bool,
 }
 
 /// How a layer's noise is drawn.
-struct Draw {
+struct LayerDraw {
     key: NoiseKey,
     elements: usize,
-    bias: Option<Bias>,
+    bias: Option<LayerBias>,
 }
 
-struct Bias {
+struct LayerBias {
     values: Vec<f32>,
     noise: Option<DenseNoise>,
 }
@@ -90,7 +90,7 @@ impl Chain {
                 let noise = perturbation.noise_of(bias).filter(drawn)?;
                 let dense = (noise.role != Role::Frozen).then(|| DenseNoise::new(noise.key, noise.sigma));
                 self.parameters.push(bias.id);
-                Some(Bias { values: floats(bias.val())?, noise: dense })
+                Some(LayerBias { values: floats(bias.val())?, noise: dense })
             }
         };
         let biases = bias.is_some().then_some(self.noise_len);
@@ -104,7 +104,7 @@ impl Chain {
             biases,
             activation: layer.activation,
         });
-        self.draws.push(Draw { key: noise.key, elements, bias });
+        self.draws.push(LayerDraw { key: noise.key, elements, bias });
         Some(())
     }
 
@@ -147,7 +147,7 @@ impl Chain {
             if let Some(bias) = &draw.bias {
                 let slice = match bias.noise {
                     None => BiasSlice::Plain(&bias.values),
-                    Some(noise) => BiasSlice::Perturbed(&bias.values, noise, Source::Drawn),
+                    Some(noise) => BiasSlice::Perturbed(&bias.values, noise, SourceSlice::Drawn),
                 };
                 slice.fill_pair(pair, biases);
             }

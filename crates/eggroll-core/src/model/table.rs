@@ -77,7 +77,7 @@ impl ParameterTable {
     ) -> Result<Self, TableError> {
         let NoiserProperties { distribution, baselines, integer, no_op, .. } = noiser.properties();
         let table = Self { distribution, baselines, ..Self::default() };
-        let mut collector = Collector { noiser, integer, table, first: Vec::new(), refused: None };
+        let mut collector = TableCollector { noiser, integer, table, first: Vec::new(), refused: None };
         visit_with_paths(model, &mut collector);
         if let Some(error) = collector.refused {
             return Err(error);
@@ -294,7 +294,7 @@ impl ParameterTable {
     }
 }
 
-struct Collector<'a> {
+struct TableCollector<'a> {
     noiser: &'a dyn Noiser,
     integer: Option<IntegerRule>,
     table: ParameterTable,
@@ -304,7 +304,7 @@ struct Collector<'a> {
     refused: Option<TableError>,
 }
 
-impl Collector<'_> {
+impl TableCollector<'_> {
     fn add<T: ParameterTensor>(
         &mut self,
         path: &ModulePath,
@@ -344,7 +344,7 @@ impl Collector<'_> {
     }
 }
 
-impl PathVisitor for Collector<'_> {
+impl PathVisitor for TableCollector<'_> {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
         if path.is_state() {
             return;

@@ -8,14 +8,14 @@ use burn::module::Param;
 
 /// The fields through which a program has reached one parameter.
 #[derive(Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct ReachedFields {
     /// Those of the model.
     own: Vec<Field>,
     /// Those of clones without gradient.
     plain: Vec<Field>,
 }
 
-impl Fields {
+impl ReachedFields {
     /// Whether `param` is a field of the model: a clone is not, if it has `no_grad()` and the model has not.
     pub fn admit<T: ParameterTensor>(
         &mut self,

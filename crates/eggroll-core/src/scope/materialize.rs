@@ -6,7 +6,7 @@ use crate::noise::matrix::MatrixView;
 use crate::noise::role::Role;
 use crate::ops::integer::{IntegerNoise, embedding, perturbed_vector};
 use crate::rng::key::PairRange;
-use crate::scope::{CloneError, Fields, Perturbation};
+use crate::scope::{CloneError, Perturbation, ReachedFields};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Int, Tensor};
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ impl Perturbation {
             member: 0,
             floats: vec![None; count],
             integers: vec![None; count],
-            fields: (0..count).map(|_| Fields::default()).collect(),
+            fields: (0..count).map(|_| ReachedFields::default()).collect(),
             positions: VecDeque::new(),
             refused: None,
         };
@@ -73,7 +73,7 @@ struct Materialize<'a> {
     /// Both members' values of integer parameters, `[2, elements]`, by position.
     integers: Vec<Option<Tensor<2, Int>>>,
     /// Those of the model, by position.
-    fields: Vec<Fields>,
+    fields: Vec<ReachedFields>,
     /// The positions that the first member has found, for the second.
     positions: VecDeque<Option<usize>>,
     refused: Option<CloneError>,

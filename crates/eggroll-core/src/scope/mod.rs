@@ -26,7 +26,7 @@ pub(crate) mod noise_store;
 
 pub use active::{ActiveParameter, Bias, active, try_active};
 pub use copies::CloneError;
-pub(crate) use copies::Fields;
+pub(crate) use copies::ReachedFields;
 pub use moved::MovedRows;
 use moved::Moves;
 
@@ -178,14 +178,14 @@ impl Perturbation {
             noted: RefCell::new(noting.rows),
             returned: Cell::default(),
             uses: RefCell::new(ParameterUse::of_none(entries.len())),
-            fields: RefCell::new(entries.iter().map(|_| Fields::default()).collect()),
+            fields: RefCell::new(entries.iter().map(|_| ReachedFields::default()).collect()),
             output_bytes: Cell::new(0),
         });
         let _guard = Guard::enter(frame.clone());
         let span = profile::span(Component::Fitness, 0);
         let result = f();
         span.end_waiting(|| self.table.devices().for_each(|device| drop(device.sync())));
-        let fields = frame.fields.take().into_iter().map(Fields::into_first).collect();
+        let fields = frame.fields.take().into_iter().map(ReachedFields::into_first).collect();
         let scope = ScopeUse {
             uses: frame.uses.take(),
             fields,
@@ -290,7 +290,7 @@ struct Frame {
     checks: bool,
     returned: Cell<[usize; 4]>,
     uses: RefCell<Vec<ParameterUse>>,
-    fields: RefCell<Vec<Fields>>,
+    fields: RefCell<Vec<ReachedFields>>,
     output_bytes: Cell<usize>,
 }
 

@@ -20,13 +20,13 @@ pub struct HostLlama {
     frequencies: Frequencies,
     /// `[vocab_size, hidden_size]`
     embeddings: Vec<f32>,
-    layers: Vec<Layer>,
+    layers: Vec<HostLlamaLayer>,
     norm: Vec<f32>,
     head: Head,
 }
 
 #[derive(Debug)]
-struct Layer {
+struct HostLlamaLayer {
     attention_norm: Vec<f32>,
     mlp_norm: Vec<f32>,
     /// q, k, v, o, gate, up, down.
@@ -63,7 +63,7 @@ impl HostLlama {
         let layer = |(index, layer): (usize, &LlamaLayer)| {
             let linear = layer.linear();
             let packed = |k: usize| PackedLinear::new(linear[k].1, LINEAR * index + k, precision);
-            Layer {
+            HostLlamaLayer {
                 attention_norm: vector(&layer.input_layernorm.gamma),
                 mlp_norm: vector(&layer.post_attention_layernorm.gamma),
                 linear: std::array::from_fn(packed),
@@ -97,7 +97,7 @@ impl HostLlama {
             model.layers.len(),
             self.layers.len()
         );
-        let of_layer = |(packed, layer): (&mut Layer, &LlamaLayer)| -> Changed {
+        let of_layer = |(packed, layer): (&mut HostLlamaLayer, &LlamaLayer)| -> Changed {
             let packed = packed.linear.iter_mut().zip(layer.linear());
             packed.map(|(packed, (_, layer))| packed.update(layer, trained)).sum()
         };

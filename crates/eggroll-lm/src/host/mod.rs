@@ -13,4 +13,4 @@ pub use linear::Changed;
 pub use llama::HostLlama;
 pub use noise::Noise;
 pub use rwkv7::{HostRwkv7, Rwkv7LayerState, Rwkv7State};
-pub(crate) use tasks::{ROWS, Task, fitting, run_parts, run_tasks};
+pub(crate) use tasks::{MemberTask, ROWS, fitting, run_parts, run_tasks};

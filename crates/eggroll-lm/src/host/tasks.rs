@@ -12,14 +12,14 @@ pub(crate) const ROWS: usize = 512;
 const NOISE_BYTES: usize = 64 << 20;
 
 /// Some members, with the noise of their pairs.
-pub(crate) struct Task {
+pub(crate) struct MemberTask {
     /// Members of the population, or items of a model without noise.
     pub members: Range<usize>,
     first: usize,
     noise: Option<Noise>,
 }
 
-impl Task {
+impl MemberTask {
     /// Items of a model without noise.
     pub(crate) fn plain() -> Self {
         Self { members: 0..1, first: 0, noise: None }
@@ -50,7 +50,7 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
     decoder: &D,
     population: &Population,
     rows: usize,
-    run: impl Fn(&Task) -> R + Sync,
+    run: impl Fn(&MemberTask) -> R + Sync,
 ) -> Vec<R> {
     let perturbation = population.perturbation();
     perturbation.refuse_nesting();
@@ -66,7 +66,7 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
     let results = workers::map(pools, &tasks, |members| {
         let pairs: Vec<u32> = (members.start / 2..members.end / 2).map(|pair| pair as u32).collect();
         let noise = Some(Noise::draw(perturbation, &matrices, &pairs));
-        run(&Task { members: members.clone(), first: members.start, noise })
+        run(&MemberTask { members: members.clone(), first: members.start, noise })
     });
     population.note_used(&matrices.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     results

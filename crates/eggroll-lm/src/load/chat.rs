@@ -68,20 +68,20 @@ impl Message {
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     tokens: SpecialTokens,
-    default: Source,
+    default: TemplateSource,
     /// For chats with tools.
-    with_tools: Option<Source>,
+    with_tools: Option<TemplateSource>,
     time: Option<SystemTime>,
 }
 
 /// A source, and what it was parsed to. A template that cannot be parsed is an error where it is used.
 #[derive(Clone, Debug)]
-struct Source {
+struct TemplateSource {
     text: String,
     parsed: Result<Template, String>,
 }
 
-impl Source {
+impl TemplateSource {
     fn new(text: String) -> Self {
         let parsed = Template::parse(&text).map_err(|error| error.0);
         Self { text, parsed }
@@ -99,7 +99,7 @@ impl ChatTemplate {
     ///
     /// [`LoadError::Template`] with the line of a syntax error.
     pub fn new(source: impl Into<String>, tokens: SpecialTokens) -> Result<Self, LoadError> {
-        let default = Source::new(source.into());
+        let default = TemplateSource::new(source.into());
         match &default.parsed {
             Ok(_) => Ok(Self { tokens, default, with_tools: None, time: None }),
             Err(error) => Err(LoadError::Template(error.clone())),
@@ -123,7 +123,7 @@ impl ChatTemplate {
     pub(crate) fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Result<Option<Self>, LoadError> {
         let Some(default) = gguf.metadata.text("tokenizer.chat_template")? else { return Ok(None) };
         let with_tools = gguf.metadata.text(&format!("tokenizer.chat_template.{WITH_TOOLS}"))?;
-        let source = |name: &str, text: &str| (name.to_owned(), Source::new(text.to_owned()));
+        let source = |name: &str, text: &str| (name.to_owned(), TemplateSource::new(text.to_owned()));
         let named = with_tools.map(|text| source(WITH_TOOLS, text));
         Ok(Self::named([source(DEFAULT, default)].into_iter().chain(named), tokenizer))
     }
@@ -150,7 +150,7 @@ impl ChatTemplate {
     }
 
     /// Templates with names, among which `default` is the one for chats.
-    fn named(named: impl IntoIterator<Item = (String, Source)>, tokenizer: &Tokenizer) -> Option<Self> {
+    fn named(named: impl IntoIterator<Item = (String, TemplateSource)>, tokenizer: &Tokenizer) -> Option<Self> {
         let (mut default, mut with_tools, mut names) = (None, None, Vec::new());
         for (name, source) in named {
             match name.as_str() {
@@ -163,8 +163,12 @@ impl ChatTemplate {
         if names.is_empty() {
             return None;
         }
-        let none =
-            || Source::broken(format!("the model has the templates {}, but none named {DEFAULT}", names.join(", ")));
+        let none = || {
+            TemplateSource::broken(format!(
+                "the model has the templates {}, but none named {DEFAULT}",
+                names.join(", ")
+            ))
+        };
         let default = default.unwrap_or_else(none);
         Some(Self { tokens: tokenizer.special_tokens().clone(), default, with_tools, time: None })
     }
@@ -246,20 +250,20 @@ impl ChatTemplate {
 }
 
 /// A template's file. One that is not UTF-8 is a template that cannot be parsed.
-fn read(path: &Path) -> Result<Option<Source>, LoadError> {
+fn read(path: &Path) -> Result<Option<TemplateSource>, LoadError> {
     match read_text(path) {
-        Err(error @ LoadError::Malformed { .. }) => Ok(Some(Source::broken(error.to_string()))),
-        text => Ok(text?.map(Source::new)),
+        Err(error @ LoadError::Malformed { .. }) => Ok(Some(TemplateSource::broken(error.to_string()))),
+        text => Ok(text?.map(TemplateSource::new)),
     }
 }
 
 /// One template, or several with names.
-fn in_settings(settings: &Value) -> Vec<(String, Source)> {
+fn in_settings(settings: &Value) -> Vec<(String, TemplateSource)> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     match settings.get("chat_template") {
-        Some(Value::String(template)) => vec![(DEFAULT.to_owned(), Source::new(template.clone()))],
+        Some(Value::String(template)) => vec![(DEFAULT.to_owned(), TemplateSource::new(template.clone()))],
         Some(Value::Array(all)) => {
-            let source = |one| Some((text(one, "name")?, Source::new(text(one, "template")?)));
+            let source = |one| Some((text(one, "name")?, TemplateSource::new(text(one, "template")?)));
             all.iter().filter_map(source).collect()
         }
         _ => Vec::new(),

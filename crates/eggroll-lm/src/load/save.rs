@@ -113,7 +113,7 @@ fn write(
     tensors: impl IntoIterator<Item = (String, Vec<usize>, Vec<f32>)>,
     dtype: SavedDtype,
 ) -> Result<(), LoadError> {
-    let mut saved = Saved::new(files.folder(), dtype)?;
+    let mut saved = TensorDraft::new(files.folder(), dtype)?;
     for (name, shape, values) in tensors {
         saved.add(name, shape, &values)?;
     }
@@ -183,7 +183,7 @@ struct Entry {
 }
 
 /// Tensors on their way to a file. The header of SafeTensors comes first and needs all of them, so their bytes wait in a draft.
-struct Saved<'a> {
+struct TensorDraft<'a> {
     folder: &'a Path,
     dtype: SavedDtype,
     data: File,
@@ -191,7 +191,7 @@ struct Saved<'a> {
     tensors: BTreeMap<String, Entry>,
 }
 
-impl<'a> Saved<'a> {
+impl<'a> TensorDraft<'a> {
     fn new(folder: &'a Path, dtype: SavedDtype) -> Result<Self, LoadError> {
         let data = tempfile::tempfile_in(folder).map_err(LoadError::io(folder, "write a file in"))?;
         Ok(Self { folder, dtype, data, end: 0, tensors: BTreeMap::new() })

@@ -11,13 +11,13 @@ const LONGEST_TEXT: u64 = 1 << 29;
 
 /// An open file and its length.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     path: PathBuf,
     len: u64,
     file: Mutex<File>,
 }
 
-impl Source {
+impl SourceFile {
     /// Opens a regular file: a pipe or a device has no length, and could block for ever.
     pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
         let metadata = fs::metadata(path).map_err(LoadError::io(path, "open"))?;
@@ -86,7 +86,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, LoadError> {
     if !path.exists() {
         return Ok(None);
     }
-    let source = Source::open(path)?;
+    let source = SourceFile::open(path)?;
     if source.len() > LONGEST_TEXT {
         let found = source.len();
         return Err(LoadError::malformed(

@@ -40,12 +40,12 @@ fn uniform(salt: u32, index: u32) -> f32 {
 }
 
 /// Gives every parameter values that depend on its place only.
-struct Fill {
+struct FillByPlace {
     seed: u32,
     parameter: u32,
 }
 
-impl ModuleMapper for Fill {
+impl ModuleMapper for FillByPlace {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         self.parameter += 1;
         let salt = 1000 * self.seed + self.parameter;
@@ -59,12 +59,12 @@ impl ModuleMapper for Fill {
 }
 
 pub fn model_with_seed(config: &LlamaConfig, seed: u32) -> Llama {
-    Llama::new(config, &Device::flex()).map(&mut Fill { seed, parameter: 0 })
+    Llama::new(config, &Device::flex()).map(&mut FillByPlace { seed, parameter: 0 })
 }
 
 /// Any model with such values.
 pub fn filled<M: Module>(model: M) -> M {
-    model.map(&mut Fill { seed: 1, parameter: 0 })
+    model.map(&mut FillByPlace { seed: 1, parameter: 0 })
 }
 
 pub fn model(config: &LlamaConfig) -> Llama {

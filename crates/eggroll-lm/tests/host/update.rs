@@ -13,16 +13,16 @@ use eggroll_train::{EvolutionStrategyConfig, Fitness};
 
 /// The values of all parameters.
 #[derive(Default)]
-struct Values(Vec<Vec<f32>>);
+struct ModelValues(Vec<Vec<f32>>);
 
-impl ModuleVisitor for Values {
+impl ModuleVisitor for ModelValues {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         self.0.push(param.val().into_data().try_to_vec().expect("f32"));
     }
 }
 
 fn values(model: &Llama) -> Vec<Vec<f32>> {
-    let mut values = Values::default();
+    let mut values = ModelValues::default();
     model.visit(&mut values);
     values.0
 }

@@ -2,8 +2,8 @@
 
 use super::error::GraphError;
 use super::operation;
-use super::program::Step;
-use super::rewrite::{Batch, Rewrite, read};
+use super::program::ProgramStep;
+use super::rewrite::{Rewrite, RowAxis, read};
 use burn::backend::ir::{
     BaseOperationIr, ModuleOperationIr, NumericOperationIr, OperationIr, PadModeIr, PadOpIr, ScalarIr, SwapDimsOpIr,
     TensorIr, Unfold4dOpIr, Unfold4dOptionsIr,
@@ -89,7 +89,7 @@ impl Rewrite<'_> {
         let dtype = out.dtype;
         let (images, input) = match (self.once(x), self.batch(x.id)) {
             (Some(once), _) => (once, InputRows::Shared),
-            (None, Batch::None) if self.is_plain(x) => (x.clone(), InputRows::Shared),
+            (None, RowAxis::None) if self.is_plain(x) => (x.clone(), InputRows::Shared),
             _ => (self.lift_fully(operation, x)?, InputRows::PerMember),
         };
         let channels = x.shape[1];
@@ -110,7 +110,7 @@ impl Rewrite<'_> {
         let images = if input == InputRows::Shared { self.members * count } else { count };
         let y = self.fresh([images, places, d_output], dtype);
         let fused = bias.and_then(|bias| self.view(bias)).filter(|view| view.base).map(|view| view.parameter);
-        self.step(Step::Linear { x: read(&patches), input, weight, bias: fused, out: y.clone() });
+        self.step(ProgramStep::Linear { x: read(&patches), input, weight, bias: fused, out: y.clone() });
         let y = self.swap(&y, 1, 2); // [images, d_output, places]
         let shape = self.lifted_shape(operation, out)?;
         let y = self.reshape(&y, shape);

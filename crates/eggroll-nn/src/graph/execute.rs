@@ -1,7 +1,7 @@
 //! Running a program for the members of the scope.
 
 use super::interpreter::{Interpreter, interpreter};
-use super::program::{Program, Step};
+use super::program::{GraphProgram, ProgramStep};
 use super::trace::Parameter;
 use super::values::{matrix, values};
 use burn::backend::ir::TensorIr;
@@ -17,7 +17,11 @@ use eggroll_core::scope::ActiveParameter;
 ///
 /// Panics if no backend that is built in runs graphs where the first input lies.
 #[track_caller]
-pub(super) fn run(program: &Program, parameters: &[Parameter], inputs: Vec<DispatchTensor>) -> Vec<DispatchTensor> {
+pub(super) fn run(
+    program: &GraphProgram,
+    parameters: &[Parameter],
+    inputs: Vec<DispatchTensor>,
+) -> Vec<DispatchTensor> {
     let Some(mut on) = inputs.first().and_then(interpreter) else {
         panic!("graph: graphs do not run where the input lies");
     };
@@ -36,20 +40,20 @@ pub(super) fn run(program: &Program, parameters: &[Parameter], inputs: Vec<Dispa
     program.outputs.iter().map(|output| on.take(output)).collect()
 }
 
-fn perform(on: &mut dyn Interpreter, step: &Step, parameters: &[Parameter]) {
+fn perform(on: &mut dyn Interpreter, step: &ProgramStep, parameters: &[Parameter]) {
     let (result, out) = match step {
-        Step::Run(operation) => return on.run(operation.as_ref().clone()),
-        Step::Linear { x, input, weight, bias, out } => {
+        ProgramStep::Run(operation) => return on.run(operation.as_ref().clone()),
+        ProgramStep::Linear { x, input, weight, bias, out } => {
             let x = on.take(x);
             (linear(x, *input, &parameters[*weight], bias.map(|bias| &parameters[bias])), out)
         }
-        Step::Embedding { indices, input, weight, out } => {
+        ProgramStep::Embedding { indices, input, weight, out } => {
             let indices = Tensor::<1, Int>::from_dispatch(on.take(indices));
             let count = indices.shape().num_elements();
             let parameter = &parameters[*weight];
             (active(parameter).embedding(indices.reshape([count]), matrix(parameter), *input), out)
         }
-        Step::Values { parameter, out } => {
+        ProgramStep::Values { parameter, out } => {
             let parameter = &parameters[*parameter];
             let active = active(parameter);
             let values = match parameter.shape().len() {

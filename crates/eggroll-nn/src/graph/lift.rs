@@ -2,8 +2,8 @@
 
 use super::error::GraphError;
 use super::operation::{of_kind, replace, with_leading_axis};
-use super::program::Step;
-use super::rewrite::{Batch, Origin, Rewrite, View, read};
+use super::program::ProgramStep;
+use super::rewrite::{Origin, Rewrite, RowAxis, View, read};
 use burn::backend::ir::{BaseOperationIr, OperationIr, ShapeOpIr, TensorIr};
 use burn::tensor::TensorId;
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ impl Rewrite<'_> {
     pub(super) fn lifted_shape(&self, operation: &OperationIr, tensor: &TensorIr) -> Result<Vec<usize>, GraphError> {
         let (shape, members) = (tensor.shape.to_vec(), self.members);
         match self.batch(tensor.id) {
-            Batch::None => Ok([&[members], &shape[..]].concat()),
-            Batch::Leading if shape[0].is_multiple_of(members) => {
+            RowAxis::None => Ok([&[members], &shape[..]].concat()),
+            RowAxis::Leading if shape[0].is_multiple_of(members) => {
                 Ok([&[members, shape[0] / members], &shape[1..]].concat())
             }
             _ => Err(self.misplaced(operation, tensor)),
@@ -25,7 +25,7 @@ impl Rewrite<'_> {
     pub(super) fn lift(&mut self, operation: &OperationIr, tensor: &TensorIr) -> Result<TensorIr, GraphError> {
         self.unfold(tensor);
         match self.origin(tensor.id) {
-            Origin::Plain if self.batch(tensor.id) == Batch::None => {
+            Origin::Plain if self.batch(tensor.id) == RowAxis::None => {
                 Ok(self.reshape(tensor, [&[1], &tensor.shape[..]].concat()))
             }
             Origin::Plain => {
@@ -73,7 +73,7 @@ impl Rewrite<'_> {
         let shape = [&[self.members], &tensor.shape[..]].concat();
         let out = self.fresh(shape, tensor.dtype);
         if view.base {
-            self.step(Step::Values { parameter: view.parameter, out: out.clone() });
+            self.step(ProgramStep::Values { parameter: view.parameter, out: out.clone() });
         } else {
             let operation = self.views[&tensor.id].clone();
             let input = operation.inputs().next().expect("a view has an operand").clone();
@@ -94,7 +94,7 @@ impl Rewrite<'_> {
 
     /// Hands a result over: rows of members folded again, or what every member has its own of.
     pub(super) fn land(&mut self, out: &TensorIr, lifted: TensorIr) {
-        if self.batch(out.id) == Batch::Leading {
+        if self.batch(out.id) == RowAxis::Leading {
             self.reshape_into(&lifted, out.clone());
             self.rows.insert(out.id);
         } else {
@@ -133,7 +133,7 @@ impl Rewrite<'_> {
         }
         if let OperationIr::BaseFloat(BaseOperationIr::RepeatDim(op)) = &mut operation
             && op.dim == 0
-            && self.batch(op.out.id) == Batch::Leading
+            && self.batch(op.out.id) == RowAxis::Leading
         {
             op.times /= self.members;
         }

@@ -25,11 +25,11 @@ use burn::tensor::Device;
 use eggroll_core::ops::InputRows;
 use eggroll_core::sync::locked;
 use interpreter::interpreter;
-use program::Program;
+use program::GraphProgram;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use trace::{Form, Parameter, parameters, trace};
+use trace::{InputForm, Parameter, parameters, trace};
 
 type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 
@@ -79,18 +79,18 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 pub struct PopulationGraph<M, X, Y> {
     forward: Arc<Forward<M, X, Y>>,
     /// Recordings by shape: one at a time on the capture device.
-    recorder: Mutex<Recorder>,
+    recorder: Mutex<GraphRecorder>,
 }
 
-struct Recorder {
+struct GraphRecorder {
     device: Device,
-    programs: HashMap<Shapes, Arc<Program>>,
+    programs: HashMap<Shapes, Arc<GraphProgram>>,
 }
 
 /// What a program was made for.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Shapes {
-    inputs: Vec<Form>,
+    inputs: Vec<InputForm>,
     members: usize,
     /// Whether the inputs have the rows of one member, for all.
     shared: bool,
@@ -122,7 +122,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
     ) -> Result<Self, GraphError> {
         let graph = Self {
             forward: Arc::new(forward),
-            recorder: Mutex::new(Recorder { device: Device::capture(), programs: HashMap::new() }),
+            recorder: Mutex::new(GraphRecorder { device: Device::capture(), programs: HashMap::new() }),
         };
         if !parameters(model).iter().any(|parameter| parameter.is_perturbed) {
             return Err(GraphError::NoParameter);
@@ -193,10 +193,10 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         inputs: &[DispatchTensor],
         members: usize,
         shared: bool,
-    ) -> Result<Arc<Program>, GraphError> {
+    ) -> Result<Arc<GraphProgram>, GraphError> {
         let times = if shared { members } else { 1 };
         let forms = inputs.iter().map(|input| multiplied((input.shape().to_vec(), input.dtype()), times));
-        let forms: Vec<Form> = forms.collect();
+        let forms: Vec<InputForm> = forms.collect();
         let shapes = Shapes { inputs: forms.clone(), members, shared };
         // A forward that panicked has left no program, and Burn has closed its recording.
         let mut recorder = locked(&self.recorder);
@@ -215,8 +215,8 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
             return Err(refused("no backend that is built in runs graphs there"));
         };
         let settings = Device::new(first.device()).settings();
-        let doubled: Vec<Form> = forms.iter().map(|form| multiplied(form.clone(), 2)).collect();
-        let record = |forms: &[Form]| trace(&recorder.device, settings, model, forms, &*self.forward);
+        let doubled: Vec<InputForm> = forms.iter().map(|form| multiplied(form.clone(), 2)).collect();
+        let record = |forms: &[InputForm]| trace(&recorder.device, settings, model, forms, &*self.forward);
         let (trace, other) = (record(&forms)?, record(&doubled)?);
         let program = rewrite::rewrite(trace, &other, parameters, members, shared, on.as_mut())?;
         let program = Arc::new(program);
@@ -226,7 +226,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
 }
 
 /// The form of `times` as many rows.
-fn multiplied((mut shape, dtype): Form, times: usize) -> Form {
+fn multiplied((mut shape, dtype): InputForm, times: usize) -> InputForm {
     if let Some(rows) = shape.first_mut() {
         *rows *= times;
     }

@@ -2,8 +2,8 @@
 
 use super::error::GraphError;
 use super::operation::{as_matmul, binary};
-use super::program::Step;
-use super::rewrite::{Batch, Rewrite, read};
+use super::program::ProgramStep;
+use super::rewrite::{Rewrite, RowAxis, read};
 use burn::backend::ir::{
     BaseOperationIr, BatchNormOpIr, FloatOperationIr, FullOpIr, LayerNormOpIr, MatmulOpIr, ModuleOperationIr,
     NumericOperationIr, OperationIr, ScalarIr, ScalarOpIr, TensorIr, UnaryOpIr,
@@ -11,7 +11,7 @@ use burn::backend::ir::{
 use eggroll_core::ops::InputRows;
 
 /// The operands of a linear operation.
-struct Linear<'a> {
+struct LinearOperands<'a> {
     x: &'a TensorIr,
     weight: &'a TensorIr,
     bias: Option<&'a TensorIr>,
@@ -23,11 +23,11 @@ impl Rewrite<'_> {
     pub(super) fn module(&mut self, operation: &OperationIr) -> Option<Result<(), GraphError>> {
         // A product of other than two axes on the right.
         if let Some((x, weight, out)) = as_matmul(operation) {
-            return Some(self.linear(operation, &Linear { x, weight, bias: None, out }));
+            return Some(self.linear(operation, &LinearOperands { x, weight, bias: None, out }));
         }
         Some(match operation {
             OperationIr::Module(ModuleOperationIr::Linear(op)) => {
-                let linear = Linear { x: &op.x, weight: &op.weight, bias: op.bias.as_ref(), out: &op.out };
+                let linear = LinearOperands { x: &op.x, weight: &op.weight, bias: op.bias.as_ref(), out: &op.out };
                 self.linear(operation, &linear)
             }
             OperationIr::Module(ModuleOperationIr::Embedding(op)) => {
@@ -43,22 +43,22 @@ impl Rewrite<'_> {
         })
     }
 
-    fn linear(&mut self, operation: &OperationIr, linear: &Linear) -> Result<(), GraphError> {
-        let &Linear { x, weight, bias, out } = linear;
+    fn linear(&mut self, operation: &OperationIr, linear: &LinearOperands) -> Result<(), GraphError> {
+        let &LinearOperands { x, weight, bias, out } = linear;
         let direct = self.view(weight).filter(|view| view.matrix == Some(false));
         let Some(view) = direct else {
             return self.explicit_linear(operation, linear);
         };
         let fused = bias.and_then(|bias| self.view(bias)).filter(|view| view.base).map(|view| view.parameter);
         let rest = bias.filter(|_| fused.is_none());
-        let step = |x: &TensorIr, input, out: &TensorIr| Step::Linear {
+        let step = |x: &TensorIr, input, out: &TensorIr| ProgramStep::Linear {
             x: read(x),
             input,
             weight: view.parameter,
             bias: fused,
             out: out.clone(),
         };
-        if self.is_plain(x) && self.batch(x.id) == Batch::Leading && rest.is_none() {
+        if self.is_plain(x) && self.batch(x.id) == RowAxis::Leading && rest.is_none() {
             self.lifted_shape(operation, x)?;
             match self.once(x) {
                 Some(once) => self.step(step(&once, InputRows::Shared, out)),
@@ -69,7 +69,7 @@ impl Rewrite<'_> {
         }
         let shape = self.lifted_shape(operation, out)?;
         let y = self.fresh(shape, out.dtype);
-        if self.is_plain(x) && self.batch(x.id) == Batch::None {
+        if self.is_plain(x) && self.batch(x.id) == RowAxis::None {
             self.step(step(x, InputRows::Shared, &y));
         } else {
             let x = self.lift(operation, x)?;
@@ -89,8 +89,8 @@ impl Rewrite<'_> {
 
     /// A product with a weight that every member has its own of, `[members, d_input, d_output]`: for weights that were computed,
     /// or transposed.
-    fn explicit_linear(&mut self, operation: &OperationIr, linear: &Linear) -> Result<(), GraphError> {
-        let &Linear { x, weight, bias, out } = linear;
+    fn explicit_linear(&mut self, operation: &OperationIr, linear: &LinearOperands) -> Result<(), GraphError> {
+        let &LinearOperands { x, weight, bias, out } = linear;
         let rank = out.shape.num_dims();
         let x = self.lift(operation, x)?;
         let weight = self.lift(operation, weight)?;
@@ -122,14 +122,14 @@ impl Rewrite<'_> {
         let Some(view) = self.view(weight).filter(|view| view.base && view.matrix.is_some()) else {
             return Err(self.unsupported(operation));
         };
-        let step = |indices: &TensorIr, input, out: &TensorIr| Step::Embedding {
+        let step = |indices: &TensorIr, input, out: &TensorIr| ProgramStep::Embedding {
             indices: read(indices),
             input,
             weight: view.parameter,
             out: out.clone(),
         };
         match self.batch(indices.id) {
-            Batch::Leading => {
+            RowAxis::Leading => {
                 self.lifted_shape(operation, indices)?;
                 match self.once(indices) {
                     Some(once) => self.step(step(&once, InputRows::Shared, out)),
@@ -137,13 +137,13 @@ impl Rewrite<'_> {
                 }
                 self.land_rows(out);
             }
-            Batch::None => {
+            RowAxis::None => {
                 let shape = self.lifted_shape(operation, out)?;
                 let y = self.fresh(shape, out.dtype);
                 self.step(step(indices, InputRows::Shared, &y));
                 self.land_members(out, y);
             }
-            Batch::Other => return Err(self.misplaced(operation, indices)),
+            RowAxis::Other => return Err(self.misplaced(operation, indices)),
         }
         Ok(())
     }

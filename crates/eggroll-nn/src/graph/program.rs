@@ -7,9 +7,9 @@ use burn::tensor::TensorId;
 use eggroll_core::ops::InputRows;
 use std::collections::{HashMap, HashSet};
 
-/// One step of a [`Program`]. Shapes are those that tensors really have.
+/// One step of a [`GraphProgram`]. Shapes are those that tensors really have.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum ProgramStep {
     /// An operation of Burn.
     Run(Box<OperationIr>),
     /// A linear operation on the last axis, under a parameter as the matrix `[d_input, d_output]`.
@@ -21,8 +21,8 @@ pub(super) enum Step {
 }
 
 /// Steps and what they need.
-pub(super) struct Program {
-    pub steps: Vec<Step>,
+pub(super) struct GraphProgram {
+    pub steps: Vec<ProgramStep>,
     /// Tensors that are the same in every generation, on the device.
     pub constants: Vec<(TensorId, DispatchTensor)>,
     /// Where the inputs go, by position.
@@ -32,7 +32,7 @@ pub(super) struct Program {
     pub outputs: Vec<TensorIr>,
 }
 
-impl Step {
+impl ProgramStep {
     /// Calls `f` with every operand.
     fn operands(&mut self, f: &mut dyn FnMut(&mut TensorIr)) {
         struct Visit<'a>(&'a mut dyn FnMut(&mut TensorIr));
@@ -59,14 +59,14 @@ impl Step {
     }
 }
 
-impl Program {
+impl GraphProgram {
     /// Marks the last use of every tensor, so that its memory is free from there on, and drops steps that nothing needs.
     pub fn finish(mut self) -> Self {
         let mut needed: HashSet<TensorId> = HashSet::new();
         for output in self.outputs.iter_mut().rev() {
             output.status = if needed.insert(output.id) { TensorStatus::ReadWrite } else { TensorStatus::ReadOnly };
         }
-        let mut kept: Vec<Step> = Vec::with_capacity(self.steps.len());
+        let mut kept: Vec<ProgramStep> = Vec::with_capacity(self.steps.len());
         for mut step in std::mem::take(&mut self.steps).into_iter().rev() {
             if !step.results().iter().any(|id| needed.contains(id)) {
                 continue;

@@ -9,7 +9,7 @@ use super::error::GraphError;
 use super::fuse::fuse;
 use super::interpreter::Interpreter;
 use super::operation::{is_row_wise, is_view, name, of_kind, replace};
-use super::program::{Program, Step, difference, needed};
+use super::program::{GraphProgram, ProgramStep, difference, needed};
 use super::trace::{Parameter, Trace};
 use burn::backend::ir::{BaseOperationIr, OperationIr, RepeatDimOpIr, ShapeOpIr, TensorIr, TensorStatus};
 use burn::tensor::{DType, Shape, TensorId};
@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Where the rows of a recorded tensor lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Batch {
+pub(super) enum RowAxis {
     /// Nowhere: its shape does not depend on the batch.
     None,
     /// On the leading axis and no other.
@@ -49,7 +49,7 @@ pub(super) enum Origin {
 pub(super) struct Rewrite<'a> {
     parameters: &'a [Parameter],
     pub(super) members: usize,
-    batch: HashMap<TensorId, Batch>,
+    batch: HashMap<TensorId, RowAxis>,
     pub(super) origins: HashMap<TensorId, Origin>,
     /// How a parameter was arranged.
     pub(super) views: HashMap<TensorId, OperationIr>,
@@ -61,7 +61,7 @@ pub(super) struct Rewrite<'a> {
     pub(super) rows: HashSet<TensorId>,
     /// Rows that are the same for all members and stand only once, so far: of recorded tensors that nothing has needed yet.
     repeated: HashMap<TensorId, TensorIr>,
-    steps: Vec<Step>,
+    steps: Vec<ProgramStep>,
     next_id: u64,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn rewrite(
     members: usize,
     shared: bool,
     on: &mut dyn Interpreter,
-) -> Result<Program, GraphError> {
+) -> Result<GraphProgram, GraphError> {
     let operations = whole(&trace);
     let batch = batch_axes(&operations, &whole(other))?;
     let mut rewrite = Rewrite {
@@ -112,7 +112,7 @@ pub(super) fn rewrite(
     let outputs = trace.outputs.iter().enumerate().map(|(output, id)| {
         let ir = shapes.get(id).cloned();
         match (rewrite.origin(*id), rewrite.batch(*id), ir) {
-            (Origin::Plain, Batch::Leading, Some(ir)) => Ok(ir),
+            (Origin::Plain, RowAxis::Leading, Some(ir)) => Ok(ir),
             (_, _, ir) => Err(GraphError::Output { output, shape: ir.map(|ir| ir.shape.to_vec()).unwrap_or_default() }),
         }
     });
@@ -124,7 +124,7 @@ pub(super) fn rewrite(
         (id, on.take(&TensorIr { id, shape, status: TensorStatus::ReadWrite, dtype }))
     });
     let (constants, steps) = (constants.collect(), rewrite.steps);
-    Ok(Program { steps, constants, inputs, plain_parameters, outputs }.finish())
+    Ok(GraphProgram { steps, constants, inputs, plain_parameters, outputs }.finish())
 }
 
 /// What a forward needs, linear operations as a whole.
@@ -133,16 +133,16 @@ fn whole(trace: &Trace) -> Vec<OperationIr> {
 }
 
 /// Where the rows of every tensor lie: on the axes on which two recordings, for other numbers of rows, differ.
-fn batch_axes(operations: &[OperationIr], other: &[OperationIr]) -> Result<HashMap<TensorId, Batch>, GraphError> {
+fn batch_axes(operations: &[OperationIr], other: &[OperationIr]) -> Result<HashMap<TensorId, RowAxis>, GraphError> {
     if let Some(position) = difference(operations, other) {
         return Err(GraphError::ShapeDependent { position });
     }
     let axes = |a: &Shape, b: &Shape| {
         let differing: Vec<usize> = (0..a.num_dims()).filter(|&axis| a[axis] != b[axis]).collect();
         match differing[..] {
-            [] => Batch::None,
-            [0] => Batch::Leading,
-            _ => Batch::Other,
+            [] => RowAxis::None,
+            [0] => RowAxis::Leading,
+            _ => RowAxis::Other,
         }
     };
     let mut batch = HashMap::new();
@@ -177,7 +177,7 @@ impl Rewrite<'_> {
     fn plain(&mut self, operation: OperationIr) -> Result<(), GraphError> {
         let rows = operation.inputs().any(|input| self.rows.contains(&input.id));
         for out in operation.outputs() {
-            if rows && self.batch(out.id) == Batch::None {
+            if rows && self.batch(out.id) == RowAxis::None {
                 return Err(GraphError::MixesRows { operation: name(&operation), shape: out.shape.to_vec() });
             }
             if rows {
@@ -197,7 +197,7 @@ impl Rewrite<'_> {
         let (input, out) = (inputs.next()?, outputs.next()?);
         let once = self.repeated.get(&input.id)?.clone();
         let single = inputs.next().is_none() && outputs.next().is_none() && is_row_wise(operation);
-        if !single || self.batch(out.id) != Batch::Leading || !out.shape[0].is_multiple_of(self.members) {
+        if !single || self.batch(out.id) != RowAxis::Leading || !out.shape[0].is_multiple_of(self.members) {
             return None;
         }
         let result = self.repeat(out);
@@ -262,8 +262,8 @@ impl Rewrite<'_> {
         self.origins.get(&id).copied().unwrap_or(Origin::Plain)
     }
 
-    pub(super) fn batch(&self, id: TensorId) -> Batch {
-        self.batch.get(&id).copied().unwrap_or(Batch::None)
+    pub(super) fn batch(&self, id: TensorId) -> RowAxis {
+        self.batch.get(&id).copied().unwrap_or(RowAxis::None)
     }
 
     /// The parameter behind a tensor of which nothing has been computed yet.
@@ -296,12 +296,12 @@ impl Rewrite<'_> {
         GraphError::BatchAxis { operation, parameter, shape: tensor.shape.to_vec() }
     }
 
-    pub(super) fn step(&mut self, step: Step) {
+    pub(super) fn step(&mut self, step: ProgramStep) {
         self.steps.push(step);
     }
 
     pub(super) fn run(&mut self, operation: OperationIr) {
-        self.step(Step::Run(Box::new(operation)));
+        self.step(ProgramStep::Run(Box::new(operation)));
     }
 
     /// A new tensor.

@@ -36,7 +36,7 @@ impl Parameter {
 /// Panics if `model` is a clone that a scope of this thread cannot tell from the model that it perturbs.
 #[track_caller]
 pub(super) fn parameters<M: Module>(model: &M) -> Vec<Parameter> {
-    let mut collector = Collector { found: Vec::new(), refused: None };
+    let mut collector = CloneCollector { found: Vec::new(), refused: None };
     visit_with_paths(model, &mut collector);
     match collector.refused {
         None => collector.found,
@@ -44,12 +44,12 @@ pub(super) fn parameters<M: Module>(model: &M) -> Vec<Parameter> {
     }
 }
 
-struct Collector {
+struct CloneCollector {
     found: Vec<Parameter>,
     refused: Option<CloneError>,
 }
 
-impl Collector {
+impl CloneCollector {
     fn add<const D: usize, K: Basic>(
         &mut self,
         path: &ModulePath,
@@ -60,7 +60,7 @@ impl Collector {
     }
 }
 
-impl PathVisitor for Collector {
+impl PathVisitor for CloneCollector {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
         let is_perturbed = !path.is_state();
         let active = if is_perturbed { scope::try_active(param) } else { Ok(None) };
@@ -95,7 +95,7 @@ pub(super) struct Trace {
 }
 
 /// Shape and type of an input.
-pub(super) type Form = (Vec<usize>, DType);
+pub(super) type InputForm = (Vec<usize>, DType);
 
 /// Records `forward` for inputs of these forms, on `device`, which is a capture device; operations that create tensors choose
 /// types as `settings` says.
@@ -103,7 +103,7 @@ pub(super) fn trace<M: Module, X: GraphTensors, Y: GraphTensors>(
     device: &Device,
     settings: DeviceSettings,
     model: &M,
-    forms: &[Form],
+    forms: &[InputForm],
     forward: &dyn Fn(&M, X) -> Y,
 ) -> Result<Trace, GraphError> {
     let (mut inputs, mut parameters) = (Vec::new(), Vec::new());

@@ -60,7 +60,7 @@ impl TransformerEncoderLayer {
         mask_pad: Option<Tensor<2, Bool>>,
         mask_attn: Option<Tensor<3, Bool>>,
     ) -> Tensor<3> {
-        let parts = Parts {
+        let parts = LayerParts {
             attention: |input: MhaInput| self.mha.forward(input).context,
             feed_forward: |x: Tensor<3>| self.pwff.forward(x),
             norm_1: |x: Tensor<3>| self.norm_1.forward(x),
@@ -87,7 +87,7 @@ impl TransformerEncoderLayer {
         cache: &mut TransformerEncoderLayerAutoregressiveCache,
     ) -> Tensor<3> {
         let TransformerEncoderLayerAutoregressiveCache { mha, pwff, norm_1, norm_2 } = cache;
-        let parts = Parts {
+        let parts = LayerParts {
             attention: |input: MhaInput| self.mha.forward_cache(input, mha).context,
             feed_forward: |x: Tensor<3>| pwff.append(x, 1, |x| self.pwff.forward(x)),
             norm_1: |x: Tensor<3>| norm_1.append(x, 1, |x| self.norm_1.forward(x)),
@@ -99,7 +99,7 @@ impl TransformerEncoderLayer {
     #[track_caller]
     fn compose<A, F, N1, N2>(
         &self,
-        parts: Parts<A, F, N1, N2>,
+        parts: LayerParts<A, F, N1, N2>,
         x: Tensor<3>,
         mask_pad: Option<Tensor<2, Bool>>,
         mask_attn: Option<Tensor<3, Bool>>,
@@ -110,7 +110,7 @@ impl TransformerEncoderLayer {
         N1: FnOnce(Tensor<3>) -> Tensor<3>,
         N2: FnOnce(Tensor<3>) -> Tensor<3>,
     {
-        let Parts { attention, feed_forward, norm_1, norm_2 } = parts;
+        let LayerParts { attention, feed_forward, norm_1, norm_2 } = parts;
         let attend = |x: Tensor<3>| {
             let input = MhaInput::self_attn(x);
             let input = mask_pad.into_iter().fold(input, MhaInput::mask_pad);
@@ -128,7 +128,7 @@ impl TransformerEncoderLayer {
 }
 
 /// The parts of a layer, each used once: as they are, or through a cache.
-struct Parts<A, F, N1, N2> {
+struct LayerParts<A, F, N1, N2> {
     attention: A,
     feed_forward: F,
     norm_1: N1,

@@ -65,12 +65,12 @@ fn inside_evaluate_equals_explicit_weights() {
 
 /// A language model without a past: its output layer is its embedding.
 #[derive(Module, Debug)]
-struct Tied {
+struct TiedLanguageModel {
     embedding: Embedding,
     hidden: Linear,
 }
 
-impl Tied {
+impl TiedLanguageModel {
     fn new(device: &Device) -> Self {
         Self {
             embedding: EmbeddingConfig::new(VOCABULARY, WIDTH).init(device),
@@ -94,13 +94,13 @@ impl Tied {
 #[test]
 fn tied_parameters_have_one_noise() {
     for device in devices() {
-        let model = Tied::new(&device);
+        let model = TiedLanguageModel::new(&device);
         let all = tokens(MEMBERS, 5, &device);
         for noiser in noisers() {
             let scope = perturbation(&model, &noiser, &[]);
             assert_eq!(scope.table.entries().len(), 3, "{}", scope.table);
             let what = format!("{device:?}, {noiser:?}");
-            let alone = |member, model: Tied| model.plain(rows_of(&all, member));
+            let alone = |member, model: TiedLanguageModel| model.plain(rows_of(&all, member));
             assert_members((&what, LAYER), &model, &scope, || model.forward(all.clone()), alone);
         }
     }
@@ -109,14 +109,14 @@ fn tied_parameters_have_one_noise() {
 #[test]
 fn a_frozen_embedding_stays_plain() {
     for device in devices() {
-        let model = Tied::new(&device);
+        let model = TiedLanguageModel::new(&device);
         let scope = perturbation(&model, &EggrollConfig::new().into(), &["embedding"]);
         let (all, shared) = (tokens(MEMBERS, 2, &device), tokens(2, 2, &device));
         let (rows, _) = scope.run(PAIRS, || model.embedding.forward(all.clone()));
         assert_eq!(values(rows), values(model.embedding.forward(all.clone())));
         let (rows, _) = scope.run(PAIRS, || model.embedding.forward_shared(shared.clone()));
         assert_eq!(values(rows), values(model.embedding.forward(shared).repeat_dim(0, MEMBERS)));
-        let alone = |member, model: Tied| model.plain(rows_of(&all, member));
+        let alone = |member, model: TiedLanguageModel| model.plain(rows_of(&all, member));
         assert_members((&format!("{device:?}"), LAYER), &model, &scope, || model.forward(all.clone()), alone);
     }
 }

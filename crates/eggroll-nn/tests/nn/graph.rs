@@ -42,12 +42,12 @@ fn check<M: Module + 'static, K: Basic + 'static, const A: usize, const D: usize
 }
 
 #[derive(Module, Debug)]
-struct Mlp {
+struct GraphMlp {
     first: Linear,
     second: Linear,
 }
 
-impl Mlp {
+impl GraphMlp {
     fn new(device: &Device) -> Self {
         Self {
             first: LinearConfig::new(7, 9).init(device),
@@ -63,13 +63,13 @@ impl Mlp {
 #[test]
 fn mlp() {
     for device in every_device() {
-        check(&Mlp::new(&device), uniform([MEMBERS * 2, 7], 0, &device), &[], Mlp::forward::<2>);
-        check(&Mlp::new(&device), uniform([MEMBERS * 2, 5, 7], 0, &device), &[], Mlp::forward::<3>);
+        check(&GraphMlp::new(&device), uniform([MEMBERS * 2, 7], 0, &device), &[], GraphMlp::forward::<2>);
+        check(&GraphMlp::new(&device), uniform([MEMBERS * 2, 5, 7], 0, &device), &[], GraphMlp::forward::<3>);
     }
 }
 
 #[derive(Module, Debug)]
-struct Cnn {
+struct GraphCnn {
     first: Conv2d,
     norm: BatchNorm,
     second: Conv2d,
@@ -78,7 +78,7 @@ struct Cnn {
     head: Linear,
 }
 
-impl Cnn {
+impl GraphCnn {
     fn new(device: &Device) -> Self {
         Self {
             first: Conv2dConfig::new([2, 4], [3, 3]).with_padding(PaddingConfig2d::Same).init(device),
@@ -101,7 +101,7 @@ impl Cnn {
 #[test]
 fn convolutional_network() {
     for device in devices() {
-        check(&Cnn::new(&device), uniform([MEMBERS * 2, 2, 8, 8], 0, &device), &[], Cnn::forward);
+        check(&GraphCnn::new(&device), uniform([MEMBERS * 2, 2, 8, 8], 0, &device), &[], GraphCnn::forward);
     }
 }
 
@@ -109,15 +109,15 @@ fn convolutional_network() {
 #[test]
 fn the_model_stays_where_it_is() {
     let device = Device::flex();
-    let model = Cnn::new(&device);
-    let graph = PopulationGraph::trace(&model, uniform([2, 2, 8, 8], 0, &device), Cnn::forward);
+    let model = GraphCnn::new(&device);
+    let graph = PopulationGraph::trace(&model, uniform([2, 2, 8, 8], 0, &device), GraphCnn::forward);
     assert!(graph.is_ok());
     assert_eq!(model.devices()[..], [device]);
     assert_eq!(values(model.norm.running_var.value()), [1.0; 4]);
 }
 
 #[derive(Module, Debug)]
-struct Sequence {
+struct SequenceModel {
     conv: Conv1d,
     recurrent: Lstm,
     gated: Gru,
@@ -127,14 +127,14 @@ struct Sequence {
 
 #[test]
 fn recurrent_network() {
-    fn forward(model: &Sequence, x: Tensor<3>) -> Tensor<3> {
+    fn forward(model: &SequenceModel, x: Tensor<3>) -> Tensor<3> {
         let x = model.conv.forward(x.swap_dims(1, 2)).swap_dims(1, 2);
         let (x, _) = model.recurrent.forward(x, None);
         model.slope.forward(model.norm.forward(model.gated.forward(x, None)))
     }
     for device in devices() {
         // Slopes of 0.25 would be 0 under noise of ±0.25, and outputs that are negative all the same.
-        let model = scramble(Sequence {
+        let model = scramble(SequenceModel {
             conv: Conv1dConfig::new(3, 4, 3).with_padding(PaddingConfig1d::Same).init(&device),
             recurrent: LstmConfig::new(4, 5, true).init(&device),
             gated: GruConfig::new(5, 4, true).init(&device),
@@ -213,23 +213,23 @@ fn parameters_that_are_computed_with() {
 #[test]
 fn forwards_that_mix_rows_are_refused() {
     let device = Device::flex();
-    let model = Mlp::new(&device);
+    let model = GraphMlp::new(&device);
     let x = || uniform([2, 7], 0, &device);
-    let centered = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| {
+    let centered = PopulationGraph::trace(&model, x(), |model: &GraphMlp, x: Tensor<2>| {
         let mean = x.clone().mean_dim(0);
         model.forward(x - mean)
     });
     assert!(matches!(centered, Err(GraphError::MixesRows { .. })), "{centered:?}");
     // Every row has its part of the batch, from another row: only the comparison shows it.
-    let flipped = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| model.forward(x).flip([0]));
+    let flipped = PopulationGraph::trace(&model, x(), |model: &GraphMlp, x: Tensor<2>| model.forward(x).flip([0]));
     assert!(matches!(flipped, Err(GraphError::Differs { .. })), "{flipped:?}");
-    let transposed = PopulationGraph::trace(&model, uniform([7, 7], 0, &device), |model: &Mlp, x: Tensor<2>| {
+    let transposed = PopulationGraph::trace(&model, uniform([7, 7], 0, &device), |model: &GraphMlp, x: Tensor<2>| {
         let rows = x.dims()[0];
         let wide = x.transpose().unsqueeze_dim::<3>(2).repeat_dim(2, 7); // [7, rows, 7]
         model.forward(wide).swap_dims(0, 1).reshape([rows, 21])
     });
     assert!(matches!(transposed, Err(GraphError::BatchAxis { .. })), "{transposed:?}");
-    let dependent = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| {
+    let dependent = PopulationGraph::trace(&model, x(), |model: &GraphMlp, x: Tensor<2>| {
         let large = x.dims()[0] > 10;
         if large { model.forward(x) * 2.0 } else { model.forward(x) }
     });
@@ -240,13 +240,13 @@ fn forwards_that_mix_rows_are_refused() {
 #[test]
 fn a_panic_while_recording_breaks_nothing() {
     let device = Device::flex();
-    let model = Mlp::new(&device);
+    let model = GraphMlp::new(&device);
     let scope = perturbation(&model, &EggrollConfig::new().into(), &[]);
-    let forward = |model: &Mlp, x: Tensor<2>| {
+    let forward = |model: &GraphMlp, x: Tensor<2>| {
         assert!(!x.dims()[0].is_multiple_of(5), "five rows");
         model.forward(x)
     };
-    let recorded = |graph: &PopulationGraph<Mlp, Tensor<2>, Tensor<2>>, rows: usize| {
+    let recorded = |graph: &PopulationGraph<GraphMlp, Tensor<2>, Tensor<2>>, rows: usize| {
         let x = uniform([MEMBERS * rows, 7], 0, &device);
         scope.run(PAIRS, || values(graph.forward(&model, x))).0
     };
@@ -273,14 +273,14 @@ fn a_panic_while_recording_breaks_nothing() {
 #[test]
 fn concurrent_recordings() {
     let device = Device::flex();
-    let model = Mlp::new(&device);
+    let model = GraphMlp::new(&device);
     let scope = perturbation(&model, &EggrollConfig::new().into(), &[]);
-    let forward = |model: &Mlp, x: Tensor<2>| {
+    let forward = |model: &GraphMlp, x: Tensor<2>| {
         assert!(!x.dims()[0].is_multiple_of(5), "five rows");
         model.forward(x)
     };
     let traced = || PopulationGraph::trace(&model, uniform([2, 7], 0, &device), forward).expect("traced");
-    let recorded = |graph: &PopulationGraph<Mlp, Tensor<2>, Tensor<2>>, rows: usize| {
+    let recorded = |graph: &PopulationGraph<GraphMlp, Tensor<2>, Tensor<2>>, rows: usize| {
         let x = uniform([MEMBERS * rows, 7], 0, &device);
         scope.run(PAIRS, || values(graph.forward(&model, x))).0
     };

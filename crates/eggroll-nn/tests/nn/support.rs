@@ -249,11 +249,11 @@ where
 /// All parameters and running statistics with their paths, in traversal order.
 fn parameters<M: Module>(model: &M) -> Vec<(String, Vec<f32>)> {
     #[derive(Default)]
-    struct Collector {
+    struct FloatCollector {
         path: Vec<String>,
         found: Vec<(String, Vec<f32>)>,
     }
-    impl ModuleVisitor for Collector {
+    impl ModuleVisitor for FloatCollector {
         fn enter_module(&mut self, name: &str, _container_type: &str) {
             self.path.push(name.to_owned());
         }
@@ -264,7 +264,7 @@ fn parameters<M: Module>(model: &M) -> Vec<(String, Vec<f32>)> {
             self.found.push((self.path.join("."), values(param.val())));
         }
     }
-    let mut collector = Collector::default();
+    let mut collector = FloatCollector::default();
     model.visit(&mut collector);
     collector.found
 }

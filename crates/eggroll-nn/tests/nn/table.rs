@@ -7,17 +7,17 @@ use eggroll_nn::loss::cross_entropy;
 use eggroll_nn::{Linear, LinearConfig};
 
 #[derive(Module, Debug)]
-struct Net {
+struct TiedHeadNet {
     blocks: Vec<Linear>,
     head: Linear,
     tied: Option<Linear>,
 }
 
-fn net() -> Net {
+fn net() -> TiedHeadNet {
     let device = Device::flex();
     let layer = |d_input, d_output| LinearConfig::new(d_input, d_output).init(&device);
     let head = layer(4, 2);
-    Net { blocks: vec![layer(3, 4), layer(4, 4)], tied: Some(head.clone()), head }
+    TiedHeadNet { blocks: vec![layer(3, 4), layer(4, 4)], tied: Some(head.clone()), head }
 }
 
 fn table(noiser: impl Into<NoiserConfig>, frozen: &[&str]) -> Result<ParameterTable, TableError> {

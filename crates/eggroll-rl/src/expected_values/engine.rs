@@ -3,7 +3,7 @@
 use super::decision::{ActionValue, Decision};
 use super::error::ExpectedValuesError;
 use super::reduce;
-use super::rows::{self, Rows};
+use super::rows::{self, PositionRows};
 use super::sampler::WorldSampler;
 use super::world_key::WorldKey;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
@@ -111,7 +111,7 @@ impl ExpectedValues {
     fn values<S: WorldSampler>(
         &self,
         sampler: &S,
-        rows: &Rows,
+        rows: &PositionRows,
         oracle: impl Fn(Tensor<2, Int>) -> Tensor<2> + Sync,
     ) -> (Tensor<2>, Tensor<2, Bool>) {
         let actions = sampler.actions();
@@ -147,7 +147,7 @@ impl ExpectedValues {
     }
 
     /// Moves and the index of each world's moves, in one upload.
-    fn upload_moves(&self, rows: &Rows) -> (Tensor<1, Int>, Tensor<2, Int>) {
+    fn upload_moves(&self, rows: &PositionRows) -> (Tensor<1, Int>, Tensor<2, Int>) {
         let both = [rows.moves.as_slice(), &rows.index].concat();
         let (moves, index) = (rows.moves.len(), rows.index.len());
         let both = self.upload([moves + index], &both);

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use std::cmp::Reverse;
 
 /// Positions of a step: first `games · worlds` in which is decided, then those in which other players moved.
-pub struct Rows {
+pub struct PositionRows {
     /// Integers of all positions, and where each begins; then where the last one ends.
     integers: Vec<i32>,
     starts: Vec<usize>,
@@ -21,7 +21,7 @@ pub struct Rows {
     pub most: usize,
 }
 
-impl Rows {
+impl PositionRows {
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
@@ -59,7 +59,7 @@ pub fn sample<S: WorldSampler>(
     games: &[(WorldKey, S::Observation)],
     worlds: u32,
     weighs_moves: bool,
-) -> Result<Rows, ExpectedValuesError> {
+) -> Result<PositionRows, ExpectedValuesError> {
     let fits = |positions: usize| match positions {
         0..=MOST => Ok(()),
         _ => {
@@ -91,8 +91,8 @@ pub fn sample<S: WorldSampler>(
     Ok(joined(sampled, weighs_moves))
 }
 
-fn joined(sampled: Vec<SampledWorlds>, weighs_moves: bool) -> Rows {
-    let mut rows = Rows { integers: vec![], starts: vec![0], moves: vec![], index: vec![], most: 0 };
+fn joined(sampled: Vec<SampledWorlds>, weighs_moves: bool) -> PositionRows {
+    let mut rows = PositionRows { integers: vec![], starts: vec![0], moves: vec![], index: vec![], most: 0 };
     for positions in sampled.iter().map(|one| &one.worlds).chain(sampled.iter().map(|one| &one.moved_from)) {
         for length in &positions.lengths {
             rows.starts.push(rows.starts[rows.starts.len() - 1] + length);
@@ -124,5 +124,5 @@ fn joined(sampled: Vec<SampledWorlds>, weighs_moves: bool) -> Rows {
             next += 1;
         }
     }
-    Rows { moves, index, most, ..rows }
+    PositionRows { moves, index, most, ..rows }
 }

@@ -5,7 +5,7 @@ use super::error::RolloutError;
 use super::keys::{EVALUATION, episode_keys, stream};
 use super::normalizer::{Normalization, ObservationNormalizer, Scaling};
 use super::policy::Policy;
-use super::runner::{Plan, Runner};
+use super::runner::{EpisodePlan, Runner};
 use super::statistics::{EpisodeStatistics, RolloutResult};
 use crate::EpisodeKey;
 use burn::tensor::Device;
@@ -124,34 +124,34 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         let keys = episode_keys(config.seed, EVALUATION, config.episodes);
         let scaling = self.scaling(&keys);
         let rows = self.config.rows_of_model(&self.plan(&keys, scaling.as_ref()), policy, device);
-        self.statistics(&Rows::new(rows, scaling))
+        self.statistics(&EpisodeRows::new(rows, scaling))
     }
 
     /// The rows of all episodes of a population, member after member.
     #[track_caller]
-    pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Rows {
+    pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> EpisodeRows {
         let _span = profile::span(Component::Fitness, 0);
         self.normalization.begin(population.generation());
         let keys = episode_keys(self.config.seed(), stream(population.generation()), self.config.episodes());
         let scaling = self.scaling(&keys);
-        Rows::new(self.config.rows(&self.plan(&keys, scaling.as_ref()), population, policy), scaling)
+        EpisodeRows::new(self.config.rows(&self.plan(&keys, scaling.as_ref()), population, policy), scaling)
     }
 
     fn scaling(&self, keys: &[EpisodeKey]) -> Option<Scaling> {
         self.normalization.scaling(keys.iter().map(|key| self.config.first_observation(&self.environment, *key)))
     }
 
-    fn plan<'a>(&'a self, keys: &'a [EpisodeKey], scaling: Option<&'a Scaling>) -> Plan<'a, E> {
-        Plan { environment: &self.environment, keys, scaling, row_width: self.normalization.row_width() }
+    fn plan<'a>(&'a self, keys: &'a [EpisodeKey], scaling: Option<&'a Scaling>) -> EpisodePlan<'a, E> {
+        EpisodePlan { environment: &self.environment, keys, scaling, row_width: self.normalization.row_width() }
     }
 
     /// The result of members' episodes.
-    pub(super) fn outcome(&self, rows: &Rows) -> RolloutResult {
+    pub(super) fn outcome(&self, rows: &EpisodeRows) -> RolloutResult {
         RolloutResult::of(self.statistics(rows), self.config.episodes())
     }
 
     /// The statistics of episodes.
-    pub(super) fn statistics(&self, rows: &Rows) -> EpisodeStatistics {
+    pub(super) fn statistics(&self, rows: &EpisodeRows) -> EpisodeStatistics {
         EpisodeStatistics::from_rows(
             &rows.values,
             self.normalization.row_width(),
@@ -162,13 +162,13 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
 }
 
 /// The rows of episodes.
-pub(super) struct Rows {
+pub(super) struct EpisodeRows {
     pub(super) values: Vec<f32>,
     /// What distances in a normalizer's sums are measured from: the same in every replica.
     pub(super) center: Vec<f32>,
 }
 
-impl Rows {
+impl EpisodeRows {
     fn new(values: Vec<f32>, scaling: Option<Scaling>) -> Self {
         Self { values, center: scaling.map_or(Vec::new(), |scaling| scaling.center().to_vec()) }
     }

@@ -7,7 +7,7 @@ use super::config::RolloutConfig;
 use super::head::ActionHead;
 use super::keys::uniform;
 use super::policy::{Policy, chain_layers, check_shape, note_layers};
-use super::runner::Plan;
+use super::runner::EpisodePlan;
 use crate::{ActionSpace, TensorEnvironment};
 use eggroll_core::chain::{Chain, ChainBuffers, ChainRow};
 use eggroll_core::profile::{self, Component};
@@ -21,7 +21,7 @@ const ROWS: usize = 56;
 #[track_caller]
 pub(super) fn run<E: TensorEnvironment, P: Policy>(
     config: &RolloutConfig,
-    plan: &Plan<'_, E>,
+    plan: &EpisodePlan<'_, E>,
     population: &Population,
     policy: &P,
 ) -> Option<Vec<f32>> {
@@ -73,7 +73,7 @@ struct Slot {
 /// What one core works with.
 struct Worker<'a, E> {
     config: &'a RolloutConfig,
-    plan: &'a Plan<'a, E>,
+    plan: &'a EpisodePlan<'a, E>,
     chain: &'a Chain,
     buffers: ChainBuffers,
     slots: Vec<Slot>,
@@ -88,7 +88,7 @@ struct Worker<'a, E> {
 }
 
 impl<'a, E: TensorEnvironment> Worker<'a, E> {
-    fn new(config: &'a RolloutConfig, plan: &'a Plan<'a, E>, chain: &'a Chain) -> Self {
+    fn new(config: &'a RolloutConfig, plan: &'a EpisodePlan<'a, E>, chain: &'a Chain) -> Self {
         let (environment, each) = (plan.environment, plan.keys.len());
         let slots = (ROWS / (2 * each)).max(1);
         let places = slots * 2 * each;
@@ -149,7 +149,7 @@ impl<'a, E: TensorEnvironment> Worker<'a, E> {
 
     /// Asks the policy for all that are running.
     fn forward(&mut self) {
-        let Plan { environment, keys, scaling, row_width } = *self.plan;
+        let EpisodePlan { environment, keys, scaling, row_width } = *self.plan;
         let (size, width) = (environment.state_size(), environment.observation_size());
         self.rows.clear();
         self.rows.extend(self.live.iter().map(|live| live.row));
@@ -166,7 +166,7 @@ impl<'a, E: TensorEnvironment> Worker<'a, E> {
     /// Steps all that are running; those that end leave.
     fn step(&mut self) {
         let Self { config, plan, slots, live, states, y, action, .. } = self;
-        let Plan { environment, keys, row_width: width, .. } = **plan;
+        let EpisodePlan { environment, keys, row_width: width, .. } = **plan;
         let (space, size, each) = (environment.actions(), environment.state_size(), keys.len());
         let (outputs, limit) = (space.outputs(), environment.time_limit() as f32);
         let mut kept = 0;

@@ -1,6 +1,6 @@
 //! Rollouts of a slice, with the episodes of all replicas.
 
-use super::evaluate::{Rollouts, Rows};
+use super::evaluate::{EpisodeRows, Rollouts};
 use super::policy::Policy;
 use super::runner::Runner;
 use super::statistics::RolloutResult;
@@ -29,7 +29,7 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         let own = self.rows(population, policy);
         let values = gather(population, &own.values, communicator)?;
         let fitness = self.outcome(&own).fitness;
-        Ok(RolloutResult { episodes: self.statistics(&Rows { values, ..own }), fitness })
+        Ok(RolloutResult { episodes: self.statistics(&EpisodeRows { values, ..own }), fitness })
     }
 }
 

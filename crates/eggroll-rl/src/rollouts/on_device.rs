@@ -9,7 +9,7 @@ use super::head::ActionHead;
 use super::keys::episode_draws;
 use super::normalizer::Scaling;
 use super::policy::{Policy, chain_layers, check_shape, note_layers};
-use super::runner::Plan;
+use super::runner::EpisodePlan;
 use crate::{ActionSpace, TensorEnvironment};
 use burn::tensor::Device;
 use eggroll_core::device_rollout::{self, DeviceEpisodes, Head};
@@ -19,7 +19,7 @@ use eggroll_train::Population;
 #[track_caller]
 pub(super) fn run<E: TensorEnvironment, P: Policy>(
     config: &RolloutConfig,
-    plan: &Plan<'_, E>,
+    plan: &EpisodePlan<'_, E>,
     population: Option<&Population>,
     policy: &P,
     device: &Device,

@@ -26,15 +26,15 @@ pub trait Runner<E> {
     fn first_observation(&self, environment: &E, key: EpisodeKey) -> Vec<f32>;
 
     /// The rows `[return, length, sums of a normalizer …]` of all episodes of a population, member after member.
-    fn rows<P: Policy>(&self, plan: &Plan<'_, E>, population: &Population, policy: &P) -> Vec<f32>;
+    fn rows<P: Policy>(&self, plan: &EpisodePlan<'_, E>, population: &Population, policy: &P) -> Vec<f32>;
 
     /// The rows of the episodes of a model as it is.
-    fn rows_of_model<P: Policy>(&self, plan: &Plan<'_, E>, policy: &P, device: &Device) -> Vec<f32>;
+    fn rows_of_model<P: Policy>(&self, plan: &EpisodePlan<'_, E>, policy: &P, device: &Device) -> Vec<f32>;
 }
 
 /// Episodes that are to be run.
 #[derive(Debug)]
-pub struct Plan<'a, E> {
+pub struct EpisodePlan<'a, E> {
     /// The environment, or the task in one.
     pub(super) environment: &'a E,
     /// The episodes of each member.

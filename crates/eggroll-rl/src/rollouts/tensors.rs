@@ -8,7 +8,7 @@ use super::keys::{MOST_EPISODES, MOST_STEPS, uniform};
 use super::normalizer::DeviceScaling;
 use super::on_device;
 use super::policy::Policy;
-use super::runner::{Plan, Runner};
+use super::runner::{EpisodePlan, Runner};
 use crate::{EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::{counters, profile};
@@ -45,7 +45,7 @@ impl RolloutConfig {
     #[track_caller]
     fn fused<E: TensorEnvironment, P: Policy>(
         &self,
-        plan: &Plan<'_, E>,
+        plan: &EpisodePlan<'_, E>,
         population: &Population,
         policy: &P,
     ) -> Option<Vec<f32>> {
@@ -86,7 +86,7 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
     }
 
     #[track_caller]
-    fn rows<P: Policy>(&self, plan: &Plan<'_, E>, population: &Population, policy: &P) -> Vec<f32> {
+    fn rows<P: Policy>(&self, plan: &EpisodePlan<'_, E>, population: &Population, policy: &P) -> Vec<f32> {
         if let Some(rows) = self.fused(plan, population, policy) {
             return rows;
         }
@@ -103,7 +103,7 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
     }
 
     #[track_caller]
-    fn rows_of_model<P: Policy>(&self, plan: &Plan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
+    fn rows_of_model<P: Policy>(&self, plan: &EpisodePlan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
         let fused = if self.fused { on_device::run(self, plan, None, policy, device) } else { None };
         fused.unwrap_or_else(|| TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len()))
     }
@@ -118,7 +118,7 @@ struct TensorRun<'a, E> {
 }
 
 impl<'a, E: TensorEnvironment> TensorRun<'a, E> {
-    fn new(config: &'a RolloutConfig, plan: &Plan<'a, E>, device: &Device) -> Self {
+    fn new(config: &'a RolloutConfig, plan: &EpisodePlan<'a, E>, device: &Device) -> Self {
         let scaling = plan.scaling.map(|scaling| scaling.on_device(device));
         Self { environment: plan.environment, config, scaling, device: device.clone() }
     }

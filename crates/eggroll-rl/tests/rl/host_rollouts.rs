@@ -61,9 +61,9 @@ impl Ball {
 }
 
 #[derive(Clone, Debug)]
-struct Table;
+struct BallTask;
 
-impl HostTask for Table {
+impl HostTask for BallTask {
     type Environment = Ball;
 
     fn observation_size(&self) -> usize {
@@ -85,12 +85,12 @@ impl HostTask for Table {
 }
 
 #[derive(Module, Debug)]
-struct Net {
+struct BallPolicy {
     first: Linear,
     second: Linear,
 }
 
-impl Net {
+impl BallPolicy {
     fn new() -> Self {
         Self { first: layer(2, MEMORY), second: layer(MEMORY, 2) }
     }
@@ -110,7 +110,7 @@ fn layer(d_input: usize, d_output: usize) -> Linear {
 }
 
 /// A policy that remembers: `h' = h/2 + tanh(x·W₁)`, `y = h'·W₂`.
-struct Leaky<'a>(&'a Net);
+struct Leaky<'a>(&'a BallPolicy);
 
 impl Policy for Leaky<'_> {
     type State = Tensor<2>;
@@ -130,12 +130,12 @@ fn config(chunk_size: Option<usize>) -> EvolutionStrategyConfig {
     EvolutionStrategyConfig { chunk_size, ..config.with_population_size(POPULATION).with_sigma(0.5).with_seed(2) }
 }
 
-fn population(net: &Net, chunk: Option<usize>) -> Population {
+fn population(net: &BallPolicy, chunk: Option<usize>) -> Population {
     config(chunk).try_init(net).expect("a strategy").ask()
 }
 
-fn rollouts(config: HostRolloutConfig) -> HostRollouts<Table> {
-    config.with_episodes(EPISODES).init(Table).expect("rollouts")
+fn rollouts(config: HostRolloutConfig) -> HostRollouts<BallTask> {
+    config.with_episodes(EPISODES).init(BallTask).expect("rollouts")
 }
 
 fn keys(seed: u64) -> Vec<EpisodeKey> {
@@ -148,7 +148,7 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
     let mut lengths = Vec::new();
     let fitness = population.evaluate_mut(|members| {
         let rows = members.count() * EPISODES;
-        let mut balls: Vec<Ball> = (0..rows).map(|row| Table.begin(keys(seed)[row % EPISODES])).collect();
+        let mut balls: Vec<Ball> = (0..rows).map(|row| BallTask.begin(keys(seed)[row % EPISODES])).collect();
         let (mut totals, mut over) = (vec![0.0; rows], vec![false; rows]);
         let first = lengths.len();
         lengths.resize(first + rows, 0);
@@ -177,8 +177,8 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
 
 #[test]
 fn returns_are_those_of_a_scalar_loop() {
-    let net = Net::new();
-    let short = |seed: &u64| keys(*seed).iter().filter(|key| Table.begin(**key).is_short()).count();
+    let net = BallPolicy::new();
+    let short = |seed: &u64| keys(*seed).iter().filter(|key| BallTask.begin(**key).is_short()).count();
     let seed = (0..100).find(|seed| short(seed) == 1).expect("3 of 8");
     let rollouts = rollouts(HostRolloutConfig::new().with_seed(seed));
     let compare = |outcome: RolloutResult, (fitness, lengths): (Fitness, Vec<u32>)| {
@@ -202,7 +202,7 @@ fn returns_are_those_of_a_scalar_loop() {
 
 #[test]
 fn chunks_and_threads_change_no_bit() {
-    let net = Net::new();
+    let net = BallPolicy::new();
     let device = Device::flex();
     let run = |chunk: Option<usize>, threads: usize, seed: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
@@ -232,7 +232,7 @@ fn chunks_and_threads_change_no_bit() {
 
 #[test]
 fn rollouts_end_with_their_last_episode() {
-    let net = Net::new();
+    let net = BallPolicy::new();
     let forwards = AtomicU32::new(0);
     let policy = feed_forward(|x| {
         forwards.fetch_add(1, Relaxed);
@@ -257,7 +257,7 @@ fn rollouts_end_with_their_last_episode() {
 
 #[test]
 fn episodes_are_cut_off() {
-    let net = Net::new();
+    let net = BallPolicy::new();
     let lengths = |steps: Option<usize>| {
         let rollouts = rollouts(HostRolloutConfig::new().with_max_steps(steps));
         let episodes = rollouts.evaluate_model(
@@ -277,7 +277,7 @@ fn episodes_are_cut_off() {
 
 #[test]
 fn observations_have_mean_0_and_variance_1() {
-    let net = Net::new();
+    let net = BallPolicy::new();
     let device = Device::flex();
     let seen = Mutex::new(Vec::new());
     let policy = feed_forward(|x: Tensor<2>| {
@@ -311,16 +311,16 @@ fn observations_have_mean_0_and_variance_1() {
         assert!((f64::from(*normalized) - expected).abs() < 1e-4, "{normalized} {expected}");
     }
     let config = HostRolloutConfig::new().with_normalize_observations(true).with_max_steps(Some(2));
-    let again = config.init(Table).expect("rollouts").with_normalizer(kept.clone()).expect("of its size");
+    let again = config.init(BallTask).expect("rollouts").with_normalizer(kept.clone()).expect("of its size");
     again.evaluate_model(&policy, &EvaluationConfig::new(500).with_seed(3), &device);
     assert_eq!(positions(), normalized);
-    let refused = HostRolloutConfig::new().init(Table).expect("rollouts").with_normalizer(kept);
+    let refused = HostRolloutConfig::new().init(BallTask).expect("rollouts").with_normalizer(kept);
     assert_eq!(refused.expect_err("not normalized"), RolloutError::NotNormalized);
 }
 
 #[test]
 fn rollouts_of_nothing_are_refused() {
-    let error = |config: HostRolloutConfig| config.init(Table).expect_err("nothing");
+    let error = |config: HostRolloutConfig| config.init(BallTask).expect_err("nothing");
     assert_eq!(error(HostRolloutConfig::new().with_episodes(0)), RolloutError::Zero { setting: "episodes" });
     assert_eq!(error(HostRolloutConfig::new().with_max_steps(Some(0))), RolloutError::Zero { setting: "max_steps" });
     let many = RolloutError::TooMany { setting: "episodes", found: usize::MAX, most: 1 << 20 };
@@ -330,7 +330,7 @@ fn rollouts_of_nothing_are_refused() {
 #[test]
 #[should_panic(expected = "the policy returned 1 rows for 3 environments")]
 fn policies_answer_all_rows() {
-    let net = Net::new();
+    let net = BallPolicy::new();
     let first = feed_forward(|x| net.forward(x).slice_dim(0, 0..1));
     rollouts(HostRolloutConfig::new()).evaluate_model(&first, &EvaluationConfig::new(3), &Device::flex());
 }

@@ -25,8 +25,8 @@ pub fn mlp(environment: &impl TensorEnvironment, activation: ActivationConfig) -
 
 /// The model with weights that depend on nothing but their places.
 fn fixed<M: Module>(model: M) -> M {
-    struct Fixed;
-    impl burn::module::ModuleMapper for Fixed {
+    struct FixedWeights;
+    impl burn::module::ModuleMapper for FixedWeights {
         fn map_float<const D: usize>(
             &mut self,
             param: burn::module::Param<Tensor<D>>,
@@ -38,7 +38,7 @@ fn fixed<M: Module>(model: M) -> M {
             })
         }
     }
-    model.map(&mut Fixed)
+    model.map(&mut FixedWeights)
 }
 
 pub fn strategy(noiser: impl Into<NoiserConfig>, model: &impl Module, chunk: Option<usize>) -> EvolutionStrategy {
@@ -107,9 +107,9 @@ fn assert_fused<E: TensorEnvironment + Clone>(environment: E, config: &RolloutCo
 
 /// A point in the plane, moved by an action of two numbers, until it is far from 0.
 #[derive(Clone)]
-struct Point;
+struct PointEnvironment;
 
-impl TensorEnvironment for Point {
+impl TensorEnvironment for PointEnvironment {
     fn name(&self) -> &'static str {
         "Point"
     }
@@ -165,7 +165,7 @@ fn fused_rollouts_give_the_bits_of_tensors() {
     assert_fused(CartPole::new(), &config.clone().with_head(ActionHead::Sampled), ActivationConfig::Tanh);
     assert_fused(Pendulum::new(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     assert_fused(Pendulum::new(), &config.clone().with_action_repeat(3), ActivationConfig::Relu);
-    assert_fused(Point, &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
+    assert_fused(PointEnvironment, &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     let normalized = config.clone().with_normalize_observations(true);
     assert_fused(Acrobot::new(), &normalized.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
     assert_fused(CartPole::new(), &normalized.with_action_repeat(2), ActivationConfig::Relu);

@@ -38,7 +38,7 @@ use eggroll_core::sync::locked;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
 use names::{Hidden, PREFIX};
 use parts::Draft;
-use state::State;
+use state::CheckpointState;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -236,7 +236,7 @@ impl Checkpoints {
         let name = format!("{PREFIX}{:012}", strategy.generation());
         let target = self.folder.join(&name);
         let draft = durable::draft_folder(&self.folder, &name).map_err(Error::io(&self.folder))?;
-        let written = write_draft(&draft, State::of(strategy, self.data.clone()), write);
+        let written = write_draft(&draft, CheckpointState::of(strategy, self.data.clone()), write);
         // What counts is why it failed, on a full disk for one.
         written.and_then(|()| self.put(&draft, &name)).inspect_err(|_| drop(remove_if_there(&draft)))?;
         self.sweep()?;
@@ -342,7 +342,11 @@ impl Checkpoints {
 }
 
 /// Writes all files of a checkpoint to a folder.
-fn write_draft(folder: &Path, state: State, write: impl FnOnce(&mut Draft) -> Result<(), Error>) -> Result<(), Error> {
+fn write_draft(
+    folder: &Path,
+    state: CheckpointState,
+    write: impl FnOnce(&mut Draft) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut parts = Draft::new(folder);
     write(&mut parts)?;
     parts.finish(state)

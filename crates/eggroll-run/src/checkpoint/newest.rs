@@ -1,7 +1,7 @@
 //! Loading: one checkpoint, or the newest that is whole.
 
-use super::parts::Saved;
-use super::state::State;
+use super::parts::SavedCheckpoint;
+use super::state::CheckpointState;
 use super::{CARRIED, Checkpoints, MASTERS, MODEL, OPTIMIZER, SCHEDULE, TRANSFORMS};
 use crate::difference::difference;
 use crate::error::{Error, RunError, SavedError};
@@ -44,13 +44,13 @@ impl Checkpoints {
     }
 
     /// Loads the newest checkpoint that is not damaged.
-    fn newest<T>(&self, load: impl Fn(&Saved) -> Result<T, Error>) -> Result<Option<T>, Error> {
+    fn newest<T>(&self, load: impl Fn(&SavedCheckpoint) -> Result<T, Error>) -> Result<Option<T>, Error> {
         for path in self.odd()? {
             crate::print_note!("warning: {} is passed over: it is not the folder of a checkpoint", path.display());
         }
         let mut first = None;
         for path in self.list()?.iter().rev() {
-            match Saved::open(path).and_then(|saved| load(&saved)) {
+            match SavedCheckpoint::open(path).and_then(|saved| load(&saved)) {
                 Ok(loaded) => return Ok(Some(loaded)),
                 Err(error) if self.fallback && is_damage(&error) => {
                     crate::print_note!("warning: a damaged checkpoint is passed over: {error}");
@@ -62,8 +62,8 @@ impl Checkpoints {
         first.map_or(Ok(None), Err)
     }
 
-    fn load_saved<M: Module>(&self, saved: &Saved, model: M) -> Result<(EvolutionStrategy, M), Error> {
-        let State { config, data, .. } = &saved.state;
+    fn load_saved<M: Module>(&self, saved: &SavedCheckpoint, model: M) -> Result<(EvolutionStrategy, M), Error> {
+        let CheckpointState { config, data, .. } = &saved.state;
         let other = |field: String, found: String, expected: String| -> Result<(), Error> {
             Err(RunError::OtherRun { path: saved.path(), field, found, expected }.into())
         };
@@ -116,7 +116,7 @@ fn is_damage(error: &Error) -> bool {
 /// | [`RunError::OtherRun`] | a checkpoint under the name of another generation |
 /// | [`SavedError::Checkpoint`] | a file that cannot be parsed although its checksum matches |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, None, None, Start::Model(&model))
+    load_saved(&SavedCheckpoint::open(path)?, None, None, Start::Model(&model))
 }
 
 /// As [`load`], with the chunk and the memory limit of a strategy of the same run, and with what its parameters decay to.
@@ -126,7 +126,7 @@ pub(crate) fn load_under<M: Module>(
     strategy: &EvolutionStrategy,
     model: &M,
 ) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, Some(strategy.config()), None, Start::Strategy(strategy, model))
+    load_saved(&SavedCheckpoint::open(path)?, Some(strategy.config()), None, Start::Strategy(strategy, model))
 }
 
 /// What a model is loaded into, and who has what its parameters decay to.
@@ -157,7 +157,7 @@ impl<M: Module> Start<'_, M> {
 }
 
 fn load_saved<M: Module>(
-    saved: &Saved,
+    saved: &SavedCheckpoint,
     limits: Option<&EvolutionStrategyConfig>,
     noiser: Option<&NoiserConfig>,
     start: Start<'_, M>,

@@ -11,12 +11,12 @@ use std::fmt;
 pub(super) struct Parameter {
     path: String,
     shape: Vec<usize>,
-    kind: Kind,
+    kind: TypeKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum TypeKind {
     Float,
     Integer,
     Bool,
@@ -24,7 +24,7 @@ enum Kind {
 
 /// The tensors of a module in traversal order, which is also what addresses their noise.
 pub(super) fn of<M: Module>(module: &M) -> Vec<Parameter> {
-    let mut collector = Collector::default();
+    let mut collector = ParameterCollector::default();
     visit_with_paths(module, &mut collector);
     collector.parameters
 }
@@ -45,26 +45,26 @@ impl fmt::Display for Parameter {
 }
 
 #[derive(Default)]
-struct Collector {
+struct ParameterCollector {
     parameters: Vec<Parameter>,
 }
 
-impl Collector {
-    fn add(&mut self, path: &ModulePath, shape: Shape, kind: Kind) {
+impl ParameterCollector {
+    fn add(&mut self, path: &ModulePath, shape: Shape, kind: TypeKind) {
         self.parameters.push(Parameter { path: path.to_string(), shape: shape.to_vec(), kind });
     }
 }
 
-impl PathVisitor for Collector {
+impl PathVisitor for ParameterCollector {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
-        self.add(path, param.lazy_shape(), Kind::Float);
+        self.add(path, param.lazy_shape(), TypeKind::Float);
     }
 
     fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
-        self.add(path, param.lazy_shape(), Kind::Integer);
+        self.add(path, param.lazy_shape(), TypeKind::Integer);
     }
 
     fn visit_bool<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Bool>>) {
-        self.add(path, param.lazy_shape(), Kind::Bool);
+        self.add(path, param.lazy_shape(), TypeKind::Bool);
     }
 }

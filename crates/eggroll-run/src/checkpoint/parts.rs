@@ -2,7 +2,7 @@
 
 use super::names::generation_of;
 use super::parameters;
-use super::state::{FORMAT, Part, STRATEGY, State};
+use super::state::{CheckpointState, FORMAT, Part, STRATEGY};
 use crate::digest::sha256;
 use crate::durable;
 use crate::error::{Error, RunError, SavedError};
@@ -50,7 +50,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Writes the state and the checksums.
-    pub fn finish(mut self, mut state: State) -> Result<(), Error> {
+    pub fn finish(mut self, mut state: CheckpointState) -> Result<(), Error> {
         state.parts = std::mem::take(&mut self.parts);
         let path = self.folder.join(STRATEGY);
         let json = serde_json::to_vec_pretty(&state)
@@ -62,18 +62,18 @@ impl<'a> Draft<'a> {
 }
 
 /// A checkpoint that is there.
-pub(super) struct Saved {
+pub(super) struct SavedCheckpoint {
     folder: PathBuf,
     sums: BTreeMap<String, String>,
-    pub state: State,
+    pub state: CheckpointState,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct FormatVersion {
     format: u32,
 }
 
-impl Saved {
+impl SavedCheckpoint {
     /// Reads the state of a checkpoint.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(STRATEGY);
@@ -85,11 +85,11 @@ impl Saved {
         }
         let refuse =
             |error: serde_json::Error| SavedError::Checkpoint { path: path.clone(), reason: error.to_string() };
-        let Version { format } = serde_json::from_slice(&text).map_err(refuse)?;
+        let FormatVersion { format } = serde_json::from_slice(&text).map_err(refuse)?;
         if format != FORMAT {
             return Err(SavedError::Format { path, found: format, known: FORMAT }.into());
         }
-        let state: State = serde_json::from_slice(&text).map_err(refuse)?;
+        let state: CheckpointState = serde_json::from_slice(&text).map_err(refuse)?;
         let named = folder.file_name().and_then(|name| generation_of(&name.to_string_lossy()));
         if let Some(expected) = named.filter(|named| *named != state.generation) {
             let (found, expected) = (state.generation.to_string(), expected.to_string());

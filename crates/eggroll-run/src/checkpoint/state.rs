@@ -10,7 +10,7 @@ pub(super) const STRATEGY: &str = "strategy.json";
 
 /// The part of a checkpoint that is not tensors.
 #[derive(Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct CheckpointState {
     pub format: u32,
     /// Version of the stream that the noise comes from.
     pub noise_stream: u32,
@@ -43,7 +43,7 @@ pub(super) struct Part {
     pub parameters: Vec<Parameter>,
 }
 
-impl State {
+impl CheckpointState {
     pub fn of(strategy: &EvolutionStrategy, data: Option<String>) -> Self {
         Self {
             format: FORMAT,

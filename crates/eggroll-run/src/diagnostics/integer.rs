@@ -1,6 +1,6 @@
 //! Statistics of int8 values, where a model that saturates, empties or stops moving shows first.
 
-use super::values::{Values, parameter_values};
+use super::values::{TypedValues, parameter_values};
 use burn::module::Module;
 use eggroll_core::messages::shown;
 use serde::{Deserialize, Serialize};
@@ -189,8 +189,8 @@ fn integer_values<M: Module>(model: &M) -> Vec<(String, Vec<i64>)> {
     let integers = parameter_values(model, false).into_iter();
     integers
         .filter_map(|parameter| match parameter.values {
-            Values::Integer(values) => Some((parameter.path, values)),
-            Values::Float(_) => None,
+            TypedValues::Integer(values) => Some((parameter.path, values)),
+            TypedValues::Float(_) => None,
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! A report on all parameters of a model.
 
-use super::values::{ParameterValues, Values, parameter_values};
+use super::values::{ParameterValues, TypedValues, parameter_values};
 use super::{FloatStatistics, IntegerStatistics};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
@@ -52,11 +52,11 @@ pub struct Diagnosis {
 /// ```
 pub fn diagnose<M: Module>(model: &M) -> Diagnosis {
     let statistics = |ParameterValues { path, shape, values }| match values {
-        Values::Float(values) => ParameterStatistics::Float(FloatStatistics::new(path, &shape, &values)),
-        Values::Integer(values) if values.iter().all(|value| (-128..128).contains(value)) => {
+        TypedValues::Float(values) => ParameterStatistics::Float(FloatStatistics::new(path, &shape, &values)),
+        TypedValues::Integer(values) if values.iter().all(|value| (-128..128).contains(value)) => {
             ParameterStatistics::Integer(IntegerStatistics::new(path, &values))
         }
-        Values::Integer(values) => {
+        TypedValues::Integer(values) => {
             let values: Vec<f64> = values.into_iter().map(|value| value as f64).collect();
             ParameterStatistics::Float(FloatStatistics::new(path, &shape, &values))
         }

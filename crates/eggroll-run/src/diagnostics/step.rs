@@ -79,7 +79,7 @@ pub fn step_statistics<M: Module>(strategy: &EvolutionStrategy, before: &M, afte
     let table = strategy.parameters();
     let sigma = strategy.report().map_or_else(|| strategy.sigma(), |report| report.sigma);
     let [before, after] = [before, after].map(|model| {
-        let mut collector = Collector { strategy, found: vec![None; table.entries().len()] };
+        let mut collector = TrainedCollector { strategy, found: vec![None; table.entries().len()] };
         visit_with_paths(model, &mut collector);
         collector.found
     });
@@ -92,7 +92,7 @@ pub fn step_statistics<M: Module>(strategy: &EvolutionStrategy, before: &M, afte
         let (Some(before), Some(after)) = (before, after) else {
             panic!("statistics of a step: a model has no \"{}\" of shape {:?}", entry.path, entry.shape);
         };
-        let sums = Sums::of(before.into_data(), after.into_data(), &entry.path);
+        let sums = StepSums::of(before.into_data(), after.into_data(), &entry.path);
         let noise = table.sigma_of(position, sigma);
         total.add(sums, noise);
         parameters.push(sums.size(entry.path.clone(), sums.steps / (noise * noise)));
@@ -101,12 +101,12 @@ pub fn step_statistics<M: Module>(strategy: &EvolutionStrategy, before: &M, afte
 }
 
 /// The trained float parameters of a model, flat, by position.
-struct Collector<'a> {
+struct TrainedCollector<'a> {
     strategy: &'a EvolutionStrategy,
     found: Vec<Option<Tensor<1>>>,
 }
 
-impl PathVisitor for Collector<'_> {
+impl PathVisitor for TrainedCollector<'_> {
     fn visit_float<const D: usize>(&mut self, _path: &ModulePath, param: &Param<Tensor<D>>) {
         let table = self.strategy.parameters();
         let Some(position) = table.position(param.id) else {
@@ -121,7 +121,7 @@ impl PathVisitor for Collector<'_> {
 
 /// Sums over values.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct StepSums {
     count: usize,
     changed: usize,
     /// Of the squares of steps.
@@ -132,12 +132,12 @@ struct Sums {
 
 #[derive(Default)]
 struct Total {
-    sums: Sums,
+    sums: StepSums,
     /// Of the squares of steps in units of the noise.
     to_noise: f64,
 }
 
-impl Sums {
+impl StepSums {
     fn of(before: TensorData, after: TensorData, path: &str) -> Self {
         let (found, expected) = (after.dtype(), before.dtype());
         assert!(
@@ -203,7 +203,7 @@ impl Sums {
 }
 
 impl Total {
-    fn add(&mut self, sums: Sums, noise: f64) {
+    fn add(&mut self, sums: StepSums, noise: f64) {
         self.sums = self.sums.plus(sums);
         self.to_noise += sums.steps / (noise * noise);
     }

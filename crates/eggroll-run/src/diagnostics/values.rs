@@ -9,42 +9,42 @@ pub(super) struct ParameterValues {
     /// Names of fields from the model down, joined by dots.
     pub path: String,
     pub shape: Vec<usize>,
-    pub values: Values,
+    pub values: TypedValues,
 }
 
-pub(super) enum Values {
+pub(super) enum TypedValues {
     Float(Vec<f64>),
     Integer(Vec<i64>),
 }
 
 /// The parameters of a model in traversal order, those of floats only if asked for.
 pub(super) fn parameter_values<M: Module>(model: &M, floats: bool) -> Vec<ParameterValues> {
-    let mut reader = Reader { floats, found: Vec::new() };
+    let mut reader = ValueReader { floats, found: Vec::new() };
     visit_with_paths(model, &mut reader);
     reader.found
 }
 
-struct Reader {
+struct ValueReader {
     floats: bool,
     found: Vec<ParameterValues>,
 }
 
-impl Reader {
-    fn add(&mut self, path: &ModulePath, shape: &[usize], values: Values) {
+impl ValueReader {
+    fn add(&mut self, path: &ModulePath, shape: &[usize], values: TypedValues) {
         self.found.push(ParameterValues { path: path.to_string(), shape: shape.to_vec(), values });
     }
 }
 
-impl PathVisitor for Reader {
+impl PathVisitor for ValueReader {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
         if self.floats {
             let value = param.val();
-            self.add(path, &value.dims(), Values::Float(value.into_data().iter::<f64>().collect()));
+            self.add(path, &value.dims(), TypedValues::Float(value.into_data().iter::<f64>().collect()));
         }
     }
 
     fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
         let value = param.val();
-        self.add(path, &value.dims(), Values::Integer(value.into_data().iter::<i64>().collect()));
+        self.add(path, &value.dims(), TypedValues::Integer(value.into_data().iter::<i64>().collect()));
     }
 }

@@ -27,12 +27,12 @@ pub struct Threads {
 
 #[derive(Debug, Default)]
 struct Meeting {
-    state: Mutex<State>,
+    state: Mutex<ExchangeState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ExchangeState {
     /// By rank.
     words: Vec<Vec<u32>>,
     arrived: usize,
@@ -76,7 +76,7 @@ impl Communicator for Threads {
             return Ok(state.gathered.clone());
         }
         let before = state.complete;
-        let waits = |state: &mut State| state.complete == before && state.left.is_none();
+        let waits = |state: &mut ExchangeState| state.complete == before && state.left.is_none();
         let state = self.meeting.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
         match state.left {
             Some(rank) if state.complete == before => Err(DistributionError::Left { rank }),

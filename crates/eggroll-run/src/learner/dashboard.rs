@@ -1,6 +1,6 @@
 //! Burn's dashboard, with the metrics of the task before those of the learner: where the screen is small, only the first ones are seen.
 
-use super::metric_names::Names;
+use super::metric_names::MetricNames;
 use super::metrics::names::FITNESS_MEAN;
 use burn::train::logger::{EvaluationProgressLogger, TrainingProgressLogger};
 use burn::train::metric::{MetricDefinition, MetricEntry, SerializedEntry};
@@ -23,14 +23,14 @@ pub(super) struct Dashboard {
     inner: TuiMetricsRendererWrapper,
     /// Metrics that the learner has not told of yet: they come in any order.
     definitions: Vec<MetricDefinition>,
-    names: Names,
+    names: MetricNames,
     /// Generations of an epoch.
     items: usize,
 }
 
 impl Dashboard {
     /// A dashboard of a run with metrics of these names.
-    pub fn new(interrupter: Interrupter, names: Names) -> Self {
+    pub fn new(interrupter: Interrupter, names: MetricNames) -> Self {
         let inner = TuiMetricsRendererWrapper::new(interrupter, None);
         Self { inner, definitions: Vec::new(), names, items: 1 }
     }

@@ -1,6 +1,6 @@
 //! burn-train's metric log as JSON lines, which a resumed run continues.
 
-use super::rows::{GENERATION, PLACES, Rows, key};
+use super::rows::{GENERATION, MetricRows, PLACES, key};
 use crate::error::Error;
 use crate::log::JsonLines;
 use burn::train::logger::MetricLogger;
@@ -17,19 +17,19 @@ const EPOCH: &str = PLACES[1];
 const SPLIT: &str = PLACES[2];
 
 /// Where a failure to write waits for the loop: a metric logger cannot return it.
-pub(super) type Failure = Arc<Mutex<Option<Error>>>;
+pub(super) type WriteFailure = Arc<Mutex<Option<Error>>>;
 
 /// A line for each generation that is reported, and one for each validation. Values of earlier epochs, which early stopping and
 /// checkpointing strategies ask for, are read back from it when a run is resumed.
 pub(super) struct JsonMetrics {
     file: Arc<Mutex<JsonLines>>,
-    rows: Rows,
+    rows: MetricRows,
     /// By split, key and epoch; of epochs that are over, their mean.
     values: HashMap<(Split, String, usize), Vec<NumericEntry>>,
     /// The last epoch whose values may be asked for: one that an earlier process has not finished is not over, and burn-train would keep
     /// what it is told of it.
     shown: usize,
-    failure: Failure,
+    failure: WriteFailure,
 }
 
 impl JsonMetrics {
@@ -40,7 +40,7 @@ impl JsonMetrics {
     /// [`Error::Io`] with the file.
     pub fn open(path: &Path, generation: u64, epochs: u64) -> Result<Self, Error> {
         let file = Arc::new(Mutex::new(JsonLines::open(path, generation)?));
-        let (rows, values, failure) = (Rows::new(generation), HashMap::new(), Failure::default());
+        let (rows, values, failure) = (MetricRows::new(generation), HashMap::new(), WriteFailure::default());
         let mut log = Self { file, rows, values, shown: epochs as usize, failure };
         JsonLines::read(path)?.iter().for_each(|line| log.remember(line));
         Ok(log)
@@ -67,7 +67,7 @@ impl JsonMetrics {
     }
 
     /// Where failures to write are found.
-    pub fn failure(&self) -> Failure {
+    pub fn failure(&self) -> WriteFailure {
         self.failure.clone()
     }
 

@@ -1,6 +1,6 @@
 //! Logs next to `log.jsonl`.
 
-use super::machinery::Parts;
+use super::machinery::TrainingParts;
 use crate::error::Error;
 use crate::folder::RunFolder;
 use burn::train::metric::ItemLazy;
@@ -31,11 +31,11 @@ impl Logs {
     )]
     pub fn register<V: ItemLazy + 'static>(
         self,
-        mut parts: Parts<V>,
+        mut parts: TrainingParts<V>,
         folder: &RunFolder,
         generation: u64,
-        failure: &super::json::Failure,
-    ) -> Result<Parts<V>, Error> {
+        failure: &super::json::WriteFailure,
+    ) -> Result<TrainingParts<V>, Error> {
         #[cfg(feature = "csv")]
         if self.csv {
             let mut log = crate::CsvLog::open(folder.file(TABLE), generation)?;
@@ -58,14 +58,14 @@ impl Logs {
 mod logger {
     use crate::LogRow;
     use crate::error::Error;
-    use crate::learner::json::Failure;
-    use crate::learner::rows::{Row, Rows};
+    use crate::learner::json::WriteFailure;
+    use crate::learner::rows::{MetricRow, MetricRows};
     use burn::train::logger::MetricLogger;
     use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
     use burn::train::metric::{MetricDefinition, NumericEntry};
     use eggroll_core::sync::locked;
 
-    impl Row {
+    impl MetricRow {
         /// The row's numbers, for a log that any loop can write.
         pub fn log_row(&self) -> LogRow {
             let row = match self.split {
@@ -78,19 +78,19 @@ mod logger {
 
     /// A log as a metric logger of burn-train: `write` gets a row and the keys of all numbers.
     pub struct Logger<W> {
-        rows: Rows,
+        rows: MetricRows,
         write: W,
-        failure: Failure,
+        failure: WriteFailure,
     }
 
-    impl<W: FnMut(&Row, &[String]) -> Result<(), Error> + Send> Logger<W> {
+    impl<W: FnMut(&MetricRow, &[String]) -> Result<(), Error> + Send> Logger<W> {
         /// A logger of a run that begins, or continues, at `generation`.
-        pub fn new(generation: u64, failure: &Failure, write: W) -> Self {
-            Self { rows: Rows::new(generation), write, failure: failure.clone() }
+        pub fn new(generation: u64, failure: &WriteFailure, write: W) -> Self {
+            Self { rows: MetricRows::new(generation), write, failure: failure.clone() }
         }
     }
 
-    impl<W: FnMut(&Row, &[String]) -> Result<(), Error> + Send> MetricLogger for Logger<W> {
+    impl<W: FnMut(&MetricRow, &[String]) -> Result<(), Error> + Send> MetricLogger for Logger<W> {
         fn log(&mut self, update: MetricsUpdate, epoch: usize, split: &Split) {
             if let Some(row) = self.rows.row(&update, epoch, split)
                 && let Err(error) = (self.write)(&row, self.rows.keys())

@@ -26,10 +26,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A training whose parts are to be taken: metrics, loggers and the like are registered as in any other.
-pub(super) type Parts<V> = SupervisedTraining<DummyModel<V>>;
+pub(super) type TrainingParts<V> = SupervisedTraining<DummyModel<V>>;
 
 /// A training of nothing yet.
-pub(super) fn parts<V: ItemLazy + 'static>(folder: &Path) -> Parts<V> {
+pub(super) fn parts<V: ItemLazy + 'static>(folder: &Path) -> TrainingParts<V> {
     SupervisedTraining::new(folder, Arc::new(NoData), Arc::new(NoData)).with_application_logger(None)
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Ending {
 
 impl<V: ItemLazy + 'static> Machinery<V> {
     /// Starts what has been registered and takes it.
-    pub fn start(parts: Parts<V>) -> Self {
+    pub fn start(parts: TrainingParts<V>) -> Self {
         let handover = Arc::new(Handover(Mutex::new(None)));
         let learner = Learner::new(DummyModel(PhantomData), SgdConfig::new().init(), 0.0);
         parts.with_training_strategy(TrainingStrategy::Custom(handover.clone())).launch(learner);

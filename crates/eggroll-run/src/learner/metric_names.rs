@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// Names of metrics.
 #[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "only a dashboard asks for them"))]
-pub(super) struct Names {
+pub(super) struct MetricNames {
     /// Of the validation.
     pub valid: BTreeSet<String>,
     /// Of the learner's.

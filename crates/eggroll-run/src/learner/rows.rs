@@ -12,7 +12,7 @@ pub(super) const GENERATION: &str = "generation";
 pub(super) const PLACES: [&str; 3] = [GENERATION, "epoch", "split"];
 
 /// The numbers of a generation or a validation, by key.
-pub(super) struct Row {
+pub(super) struct MetricRow {
     /// Of a validation that of the generation before it.
     pub generation: u64,
     #[cfg_attr(not(any(feature = "csv", feature = "tensorboard")), expect(dead_code, reason = "only tables have it"))]
@@ -24,7 +24,7 @@ pub(super) struct Row {
 }
 
 /// Makes rows of what burn-train's store tells.
-pub(super) struct Rows {
+pub(super) struct MetricRows {
     names: HashMap<MetricId, String>,
     /// Keys of numbers in the order of their definition.
     keys: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct Rows {
     pub generation: u64,
 }
 
-impl Rows {
+impl MetricRows {
     /// Rows of a run that begins, or continues, at `generation`.
     pub fn new(generation: u64) -> Self {
         Self { names: HashMap::new(), keys: Vec::new(), generation }
@@ -55,7 +55,7 @@ impl Rows {
 
     /// The row of an update, if it has one: generations of training, whose mean over the epoch has none, and the final values of
     /// validations.
-    pub fn row(&mut self, update: &MetricsUpdate, epoch: usize, split: &Split) -> Option<Row> {
+    pub fn row(&mut self, update: &MetricsUpdate, epoch: usize, split: &Split) -> Option<MetricRow> {
         let is_final = |entry: &NumericEntry| matches!(entry, NumericEntry::Final(_));
         let of_epoch = update.entries_numeric.iter().filter_map(|metric| metric.numeric_entry.as_ref()).any(is_final);
         if of_epoch != (*split == Split::Valid) {
@@ -78,7 +78,7 @@ impl Rows {
         {
             self.generation = generation;
         }
-        Some(Row { generation: self.generation, epoch, split: split.clone(), texts, numbers })
+        Some(MetricRow { generation: self.generation, epoch, split: split.clone(), texts, numbers })
     }
 }
 

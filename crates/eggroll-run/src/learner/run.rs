@@ -2,7 +2,7 @@
 
 use super::best_checkpoints::Kept;
 use super::config::EsTrainingConfig;
-use super::json::Failure;
+use super::json::WriteFailure;
 use super::machinery::{Ending, Machinery};
 use super::metrics::{GenerationItem, Scalars, names};
 use super::norms::{Norms, gradient_squares};
@@ -80,7 +80,7 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     /// The file of metrics.
     pub log: Arc<Mutex<JsonLines>>,
     pub kept: Option<Kept>,
-    pub failure: Failure,
+    pub failure: WriteFailure,
     pub registered: Registered,
     pub floats: bool,
     pub integers: bool,

@@ -3,8 +3,8 @@
 use super::config::EsTrainingConfig;
 #[cfg(feature = "tui")]
 use super::dashboard::Dashboard;
-use super::machinery::Parts;
-use super::metric_names::Names;
+use super::machinery::TrainingParts;
+use super::metric_names::MetricNames;
 use super::progress::Progress;
 use crate::terminal::Owner;
 use burn::train::Interrupter;
@@ -27,12 +27,12 @@ pub enum Display {
 #[cfg_attr(not(feature = "tui"), expect(unused_variables, reason = "there is no dashboard"))]
 pub(super) fn take<V: ItemLazy + 'static>(
     display: Display,
-    parts: Parts<V>,
+    parts: TrainingParts<V>,
     config: &EsTrainingConfig,
     generation: u64,
     interrupter: &Interrupter,
-    names: Names,
-) -> (Parts<V>, Owner) {
+    names: MetricNames,
+) -> (TrainingParts<V>, Owner) {
     #[cfg(feature = "tui")]
     if display == Display::Dashboard && stdout().is_terminal() {
         let owner = Owner::dashboard();

@@ -6,8 +6,8 @@ use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
 use super::follower::Follower;
 use super::json::JsonMetrics;
 use super::logs::Logs;
-use super::machinery::{Machinery, Parts, parts};
-use super::metric_names::Names;
+use super::machinery::{Machinery, TrainingParts, parts};
+use super::metric_names::MetricNames;
 use super::metrics::{GenerationItem, ScalarMetric, Scalars, TextMetric, built_in, names};
 use super::rows::check_names;
 use super::run::{Pending, Registered, Run};
@@ -20,7 +20,7 @@ use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
 use crate::print_note;
 use crate::replay::{replay_from, replay_range};
-use crate::steps::{Plan, drive};
+use crate::steps::{LoopPlan, drive};
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
 use burn::train::logger::MetricLogger;
@@ -63,7 +63,7 @@ pub struct EsResult<M> {
     pub warnings: Vec<String>,
 }
 
-type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
+type Register<V> = Box<dyn FnOnce(TrainingParts<V>) -> TrainingParts<V>>;
 
 /// A run of an evolution strategy inside burn-train's machinery, in its own folder.
 ///
@@ -210,7 +210,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.interrupter.clone()
     }
 
-    fn with(mut self, register: impl FnOnce(Parts<V>) -> Parts<V> + 'static) -> Self {
+    fn with(mut self, register: impl FnOnce(TrainingParts<V>) -> TrainingParts<V> + 'static) -> Self {
         self.register.push(Box::new(register));
         self
     }
@@ -261,8 +261,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Ok((strategy, model))
     }
 
-    fn plan(&self, every: u64, is_saved: bool) -> Plan {
-        Plan { until: self.config.generations, every, patience: self.config.patience, is_saved }
+    fn plan(&self, every: u64, is_saved: bool) -> LoopPlan {
+        LoopPlan { until: self.config.generations, every, patience: self.config.patience, is_saved }
     }
 
     /// Runs as a replica that writes nothing.
@@ -357,7 +357,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             (None, None) => None,
         };
 
-        let names = Names { valid: self.registered.valid.iter().cloned().collect(), built_in: names };
+        let names = MetricNames { valid: self.registered.valid.iter().cloned().collect(), built_in: names };
         let (parts, screen) =
             screen::take(self.display, parts, &config, strategy.generation(), &self.interrupter, names);
         let mut machinery = Machinery::start(parts);

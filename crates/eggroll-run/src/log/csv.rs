@@ -63,7 +63,7 @@ pub struct CsvLog {
 
 /// What a file holds.
 #[derive(Default)]
-struct Table {
+struct CsvTable {
     columns: Vec<String>,
     /// Those that are kept.
     rows: Vec<StringRecord>,
@@ -82,7 +82,7 @@ impl CsvLog {
     pub fn open(path: impl Into<PathBuf>, generation: u64) -> Result<Self, Error> {
         let path = path.into();
         let lock = Lock::file(&path)?;
-        Table::read(&path, generation).map_err(Error::io(&path))?;
+        CsvTable::read(&path, generation).map_err(Error::io(&path))?;
         Ok(Self { path, generation, columns: Vec::new(), tail: None, pending: Vec::new(), _lock: lock })
     }
 
@@ -145,12 +145,12 @@ impl LogRow {
 
 /// Rewrites the table to its rows before a generation, under its columns and these, and opens it for more rows.
 fn begin(path: &Path, generation: u64, wanted: &[String]) -> Result<(Vec<String>, Tail), Error> {
-    let mut table = Table::read(path, generation).map_err(Error::io(path))?;
+    let mut table = CsvTable::read(path, generation).map_err(Error::io(path))?;
     if table.rows.is_empty() && table.has_others {
         move_aside(path)?;
-        table = Table::default();
+        table = CsvTable::default();
     }
-    let Table { columns: before, rows, .. } = table;
+    let CsvTable { columns: before, rows, .. } = table;
     let mut columns = before.clone();
     columns.extend(wanted.iter().filter(|column| !before.contains(column)).cloned());
     let places: Vec<Option<usize>> =
@@ -175,7 +175,7 @@ fn text(number: f64) -> String {
     if number.is_nan() { "NaN".to_owned() } else { number.to_string() }
 }
 
-impl Table {
+impl CsvTable {
     /// The complete rows before a generation.
     fn read(path: &Path, generation: u64) -> io::Result<Self> {
         let mut bytes = match fs::read(path) {

@@ -1,7 +1,7 @@
 //! The `tracing` subscriber: brings spans to the lanes of their threads.
 
 use super::session;
-use super::thread_spans::Kind;
+use super::thread_spans::SpanKind;
 use eggroll_core::profile::{Component, GENERATION, TARGET};
 use std::fmt::Debug;
 use tracing::field::{Field, Visit};
@@ -11,14 +11,14 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 /// The subscriber of the process; all its state is that of the running trace.
-struct Recorder;
+struct TraceRecorder;
 
 /// Makes the recorder the subscriber of this process; `false` if there is another.
 pub(super) fn install() -> bool {
-    tracing::subscriber::set_global_default(Recorder).is_ok()
+    tracing::subscriber::set_global_default(TraceRecorder).is_ok()
 }
 
-impl Subscriber for Recorder {
+impl Subscriber for TraceRecorder {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if metadata.target() == TARGET { Interest::sometimes() } else { Interest::never() }
     }
@@ -32,13 +32,13 @@ impl Subscriber for Recorder {
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        let mut fields = Fields::default();
+        let mut fields = SpanFields::default();
         attributes.record(&mut fields);
         Packed { kind: Component::of_name(attributes.metadata().name()), fine: fields.fine, bytes: fields.bytes }.id()
     }
 
     fn record(&self, _: &Id, values: &Record<'_>) {
-        let mut fields = Fields::default();
+        let mut fields = SpanFields::default();
         values.record(&mut fields);
         session::with_lane(|lane| lane.set_bytes(fields.bytes));
     }
@@ -47,7 +47,7 @@ impl Subscriber for Recorder {
 
     fn event(&self, event: &Event<'_>) {
         if event.metadata().name() == GENERATION {
-            let mut fields = Fields::default();
+            let mut fields = SpanFields::default();
             event.record(&mut fields);
             session::generation(fields.number);
         }
@@ -66,7 +66,7 @@ impl Subscriber for Recorder {
 /// All that is to know of a span, as its id: nothing has to be stored. Spans of one kind and size share an id, which is enough,
 /// because they are entered where they are made and nobody asks for one by its id.
 struct Packed {
-    kind: Kind,
+    kind: SpanKind,
     fine: bool,
     bytes: u64,
 }
@@ -86,13 +86,13 @@ impl Packed {
 
 /// Values of the fields that are known.
 #[derive(Default)]
-struct Fields {
+struct SpanFields {
     bytes: u64,
     number: u64,
     fine: bool,
 }
 
-impl Visit for Fields {
+impl Visit for SpanFields {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
             "bytes" => self.bytes = value,

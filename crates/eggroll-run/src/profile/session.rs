@@ -1,7 +1,7 @@
 //! The running trace: its file, its sections, and the lanes of all threads.
 
 use super::summary::{Section, Summary};
-use super::thread_spans::{Kind, ThreadSpans, Totals};
+use super::thread_spans::{SpanKind, ThreadSpans, Totals};
 use crate::error::{Error, TraceError};
 use eggroll_core::profile;
 use eggroll_core::sync::locked;
@@ -20,7 +20,7 @@ const KEPT: usize = 64 * 1024;
 const FIRST_SECTION: &str = "run";
 
 /// Locked after a lane, if both are.
-static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+static SESSION: Mutex<Option<TraceSession>> = Mutex::new(None);
 /// Locked before a lane, if both are.
 static LANES: Mutex<Vec<Arc<Mutex<ThreadSpans>>>> = Mutex::new(Vec::new());
 /// Whether spans are recorded now.
@@ -32,7 +32,7 @@ thread_local! {
     static LANE: OnceCell<Arc<Mutex<ThreadSpans>>> = const { OnceCell::new() };
 }
 
-struct Session {
+struct TraceSession {
     path: PathBuf,
     file: BufWriter<File>,
     /// The first failure; after it nothing more is written.
@@ -78,7 +78,7 @@ pub(super) fn start(
         return Err(TraceError::Subscriber.into());
     }
     let (file, path) = open()?;
-    let mut new = Session {
+    let mut new = TraceSession {
         path,
         file: BufWriter::new(file),
         failure: None,
@@ -157,7 +157,7 @@ pub(super) fn generation(number: u64) {
     });
 }
 
-pub(super) fn enter(kind: Kind, fine: bool, bytes: u64) {
+pub(super) fn enter(kind: SpanKind, fine: bool, bytes: u64) {
     with_lane(|lane| lane.enter(kind, fine, bytes, SECTION.load(Relaxed), now()));
 }
 
@@ -202,7 +202,7 @@ fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1000.0
 }
 
-impl Session {
+impl TraceSession {
     fn write(&mut self, text: &str) {
         if self.failure.is_none() {
             self.failure = self.file.write_all(text.as_bytes()).err();

@@ -14,7 +14,7 @@ const COMPONENTS: usize = Component::ALL.len();
 static WORKED: AtomicU64 = AtomicU64::new(0);
 
 /// What a span is about; `None` is waiting.
-pub(super) type Kind = Option<Component>;
+pub(super) type SpanKind = Option<Component>;
 
 /// Counts of a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +56,7 @@ impl AddAssign for Counts {
 
 /// A span that is open.
 struct Frame {
-    kind: Kind,
+    kind: SpanKind,
     fine: bool,
     /// The section that it was opened in.
     section: u64,
@@ -111,7 +111,7 @@ impl ThreadSpans {
         Self { thread, name, text: String::new(), named: false, open: Vec::new(), totals: Totals::default() }
     }
 
-    pub fn enter(&mut self, kind: Kind, fine: bool, bytes: u64, section: u64, now: Duration) {
+    pub fn enter(&mut self, kind: SpanKind, fine: bool, bytes: u64, section: u64, now: Duration) {
         self.open.push(Frame {
             kind,
             fine,

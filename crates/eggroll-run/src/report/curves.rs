@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a log.
-pub(super) type Line = Map<String, Value>;
+pub(super) type LogLine = Map<String, Value>;
 
 /// Points of a curve that are drawn: more than a screen has columns.
 const POINTS: usize = 1200;
@@ -17,7 +17,7 @@ const TROUBLE: [&str; 3] = ["non_finite_fitness", "non_finite_weights", "tied_pa
 const NAMED: usize = 6;
 
 /// A plot for each number of a log: those of validations first.
-pub(super) fn plots(lines: &[Line]) -> Vec<Plot> {
+pub(super) fn plots(lines: &[LogLine]) -> Vec<Plot> {
     let mut plots = Vec::new();
     for (split, of) in [("valid", " (validation)"), ("train", "")] {
         let lines = of_split(lines, split);
@@ -30,8 +30,8 @@ pub(super) fn plots(lines: &[Line]) -> Vec<Plot> {
 }
 
 /// A plot for each number of a program's own table, with a curve for each run in it: runs are told apart by their texts and seeds.
-pub(super) fn tables(lines: &[Line]) -> Vec<Plot> {
-    let mut runs: BTreeMap<String, Vec<&Line>> = BTreeMap::new();
+pub(super) fn tables(lines: &[LogLine]) -> Vec<Plot> {
+    let mut runs: BTreeMap<String, Vec<&LogLine>> = BTreeMap::new();
     for line in lines {
         let of_run = |(key, value): (&String, &Value)| match value {
             Value::String(text) => Some(text.clone()),
@@ -41,28 +41,28 @@ pub(super) fn tables(lines: &[Line]) -> Vec<Plot> {
         runs.entry(line.iter().filter_map(of_run).collect::<Vec<_>>().join(", ")).or_default().push(line);
     }
     let is_named = (2..=NAMED).contains(&runs.len());
-    let curve = |(label, lines): (&String, &Vec<&Line>), key: &str| Curve {
+    let curve = |(label, lines): (&String, &Vec<&LogLine>), key: &str| Curve {
         label: if is_named { label.clone() } else { String::new() },
         points: points(lines, key),
     };
-    let all: Vec<&Line> = lines.iter().collect();
+    let all: Vec<&LogLine> = lines.iter().collect();
     let plot = |key: String| Plot { title: title(&key), curves: runs.iter().map(|run| curve(run, &key)).collect() };
     keys(&all).into_iter().map(plot).collect()
 }
 
 /// The last finite value of every number of a split, by name.
-pub(super) fn last(lines: &[Line], split: &str) -> Vec<(String, f64)> {
+pub(super) fn last(lines: &[LogLine], split: &str) -> Vec<(String, f64)> {
     let lines = of_split(lines, split);
     let value = |key: &String| lines.iter().rev().find_map(|line| line.get(key)?.as_f64());
     keys(&lines).iter().filter_map(|key| Some((title(key), value(key)?))).collect()
 }
 
-fn of_split<'a>(lines: &'a [Line], split: &str) -> Vec<&'a Line> {
+fn of_split<'a>(lines: &'a [LogLine], split: &str) -> Vec<&'a LogLine> {
     lines.iter().filter(|line| line.get("split").and_then(Value::as_str) == Some(split)).collect()
 }
 
 /// Keys of numbers.
-fn keys(lines: &[&Line]) -> BTreeSet<String> {
+fn keys(lines: &[&LogLine]) -> BTreeSet<String> {
     let numbers = lines.iter().flat_map(|line| line.iter()).filter(|(_, value)| value.is_number());
     let is_worth = |(key, value): &(&String, &Value)| {
         let is_fine = TROUBLE.contains(&key.as_str()) && value.as_f64() == Some(0.0);
@@ -72,9 +72,9 @@ fn keys(lines: &[&Line]) -> BTreeSet<String> {
 }
 
 /// The points of a number, thinned evenly; the last one is always there. JSON has no NaN, but `null`.
-fn points(lines: &[&Line], key: &str) -> Vec<(f64, f64)> {
+fn points(lines: &[&LogLine], key: &str) -> Vec<(f64, f64)> {
     let number = |value: &Value| value.as_f64().or(value.is_null().then_some(f64::NAN));
-    let point = |line: &&Line| Some((line.get("generation")?.as_f64()?, number(line.get(key)?)?));
+    let point = |line: &&LogLine| Some((line.get("generation")?.as_f64()?, number(line.get(key)?)?));
     let all: Vec<(f64, f64)> = lines.iter().filter_map(point).collect();
     let step = all.len().div_ceil(POINTS).max(1);
     let kept = all.iter().enumerate().filter(|(index, _)| index.is_multiple_of(step) || index + 1 == all.len());
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn line(value: Value) -> Line {
+    fn line(value: Value) -> LogLine {
         value.as_object().expect("an object").clone()
     }
 
@@ -107,7 +107,7 @@ mod tests {
             line(json!({ "generation": 1, "epoch": 1, "split": "valid", "accuracy": 0.9 })),
             line(json!({ "generation": 1, "split": "settings", "changed": ["x"] })),
         ];
-        let titles = |lines: &[Line]| plots(lines).into_iter().map(|plot| plot.title).collect::<Vec<_>>();
+        let titles = |lines: &[LogLine]| plots(lines).into_iter().map(|plot| plot.title).collect::<Vec<_>>();
         assert_eq!(titles(&lines), ["Accuracy (validation)", "Fitness mean", "Own"]);
         let points = &plots(&lines)[1].curves[0].points;
         assert!(points[0] == (0.0, -1.0) && points[1].1.is_nan(), "{points:?}");
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn long_logs_are_thinned_and_keep_their_end() {
-        let lines: Vec<Line> =
+        let lines: Vec<LogLine> =
             (0..10_001).map(|g| line(json!({ "generation": g, "split": "train", "x": g }))).collect();
         let found = points(&lines.iter().collect::<Vec<_>>(), "x");
         assert!(found.len() <= POINTS + 1 && found.last() == Some(&(10_000.0, 10_000.0)), "{}", found.len());

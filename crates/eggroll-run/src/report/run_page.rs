@@ -1,6 +1,6 @@
 //! The page of a run, from its folder alone.
 
-use super::curves::{self, Line};
+use super::curves::{self, LogLine};
 use super::facts::{self, Facts, Session, Statistics};
 use super::page::{Page, short};
 use super::plot::Plot;
@@ -54,7 +54,7 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
     if !FILES.iter().any(|name| folder.join(name).is_file()) {
         return Err(Error::io(folder)(ErrorKind::NotFound.into()));
     }
-    let log: Vec<Line> = JsonLines::read(folder.join("log.jsonl"))?;
+    let log: Vec<LogLine> = JsonLines::read(folder.join("log.jsonl"))?;
     let facts = Facts::read(folder);
     let [mut training, own] = ["training.json", "settings.json"].map(|name| json(&folder.join(name)));
     if !own.is_null() {
@@ -62,7 +62,7 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
         training.as_object_mut().map(|fields| fields.remove("settings"));
     }
     let plots = match log.is_empty() {
-        true => curves::tables(&JsonLines::read::<Line>(folder.join("curve.jsonl"))?),
+        true => curves::tables(&JsonLines::read::<LogLine>(folder.join("curve.jsonl"))?),
         false => curves::plots(&log),
     };
     let mut page = Page::new(title(folder)).with_text(&state(&facts.sessions));
@@ -99,7 +99,7 @@ fn state(sessions: &[Session]) -> String {
     }
 }
 
-fn figures(log: &[Line], facts: &Facts, training: &Value) -> Vec<(String, String)> {
+fn figures(log: &[LogLine], facts: &Facts, training: &Value) -> Vec<(String, String)> {
     let mut figures = Vec::new();
     let of_session = facts.sessions.last().map(|session| session.until);
     let of_log = log.iter().filter_map(|line| line.get("generation")?.as_u64()).max().map(|last| last + 1);
@@ -128,7 +128,7 @@ fn duration(seconds: u64) -> String {
 }
 
 /// What diagnoses warned of, each subject once, and what is wrong with the parameters of the latest checkpoint.
-fn warnings(log: &[Line], facts: &Facts) -> Vec<String> {
+fn warnings(log: &[LogLine], facts: &Facts) -> Vec<String> {
     let logged = log.iter().filter_map(|line| line.get("warnings")?.as_str()).flat_map(|text| text.split("; "));
     let found = facts.statistics.iter().flat_map(|statistics| statistics.diagnosis.warnings());
     let mut subjects = BTreeSet::new();

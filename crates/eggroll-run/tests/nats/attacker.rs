@@ -2,7 +2,7 @@
 
 use crate::hostile::{Ranked, password};
 use crate::nodes::*;
-use crate::support::Task;
+use crate::support::LearningModel;
 use async_nats::{Client, ConnectOptions, Event};
 use eggroll_run::distribution::nats::protocol::*;
 use eggroll_run::distribution::nats::{NatsAuth, NatsConfig, WorkerKey};

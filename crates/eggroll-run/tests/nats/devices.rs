@@ -2,7 +2,7 @@
 
 use crate::nodes::*;
 use crate::server::Server;
-use crate::support::{Integers, Net, Task};
+use crate::support::{IntegerNet, LearningModel, Net};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, DeviceKind, Int, Tensor};
 use eggroll_core::ops::integer::integer_type;
@@ -38,14 +38,14 @@ fn floats_of_another_device_are_another_run() {
 #[test]
 fn integers_are_equal_on_all_devices() {
     let Some(server) = Server::start() else { return };
-    let coordinator = Local::start::<Integers>(config::<Integers>(&server.url(), "coordinator"));
-    let model = Integers::start().map(&mut Move(gpu()));
-    let mut worker = Worker::connect(config::<Integers>(&server.url(), "gpu")).expect("connects");
+    let coordinator = Local::start::<IntegerNet>(config::<IntegerNet>(&server.url(), "coordinator"));
+    let model = IntegerNet::start().map(&mut Move(gpu()));
+    let mut worker = Worker::connect(config::<IntegerNet>(&server.url(), "gpu")).expect("connects");
     let (_, model) = worker
-        .run(Integers::strategy().init(&model), model, |model, population| Ok(model.fitness_on(population, &gpu())))
+        .run(IntegerNet::strategy().init(&model), model, |model, population| Ok(model.fitness_on(population, &gpu())))
         .expect("works");
     let outcome = coordinator.finish();
-    assert_eq!(outcome.digest, expected::<Integers>());
-    assert_eq!(parameter_digest(&model.map(&mut Move(Device::flex()))), expected::<Integers>());
+    assert_eq!(outcome.digest, expected::<IntegerNet>());
+    assert_eq!(parameter_digest(&model.map(&mut Move(Device::flex()))), expected::<IntegerNet>());
     assert!(outcome.counts.by_node.contains_key("gpu") && outcome.counts.rejected.is_empty(), "{:?}", outcome.counts);
 }

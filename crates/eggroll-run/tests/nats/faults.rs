@@ -2,7 +2,7 @@
 
 use crate::nodes::*;
 use crate::server::Server;
-use crate::support::{Integers, Net, Task};
+use crate::support::{IntegerNet, LearningModel, Net};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::Tensor;
 use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Notice, Worker};
@@ -50,7 +50,7 @@ fn floats_survive_workers_that_die_lag_and_join_late() {
 
 #[test]
 fn integers_survive_workers_that_die_lag_and_join_late() {
-    survives::<Integers>();
+    survives::<IntegerNet>();
 }
 
 /// Another model than the run's, of the same identifiers.

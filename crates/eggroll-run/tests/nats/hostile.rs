@@ -7,7 +7,7 @@ use crate::attacker::{Attacker, NAME, Tally, VICTIM};
 use crate::nodes::*;
 use crate::secure::configuration;
 use crate::server::Server;
-use crate::support::{Net, Task};
+use crate::support::{LearningModel, Net};
 use burn::module::Module;
 use eggroll_run::distribution::nats::*;
 use eggroll_train::*;
@@ -22,7 +22,7 @@ pub struct Ranked {
     net: Net,
 }
 
-impl Task for Ranked {
+impl LearningModel for Ranked {
     fn start() -> Self {
         Self { net: Net::start() }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The run's id, which a liar knows as all nodes do.
 fn run_id(config: &NatsConfig) -> RunId {
-    use crate::support::Task;
+    use crate::support::LearningModel;
     RunId::of(config, &Net::strategy().init(&Net::start())).expect("a run")
 }
 
@@ -134,7 +134,7 @@ fn who_lies_too_often_is_not_listened_to() {
 }
 
 /// The digest of a run with a worker that invents fitness, of which the coordinator checks a share.
-fn with_plausible_lies(verify_share: f64) -> Option<Outcome> {
+fn with_plausible_lies(verify_share: f64) -> Option<CoordinatorResult> {
     let server = Server::start()?;
     let url = server.url();
     let coordinator =

@@ -1,6 +1,6 @@
 //! Coordinators and workers: in this process, or in others that can be killed.
 
-use crate::support::{self, Integers, Net, Task};
+use crate::support::{self, IntegerNet, LearningModel, Net};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Worker, WorkerReport};
@@ -32,7 +32,7 @@ const DELAY: &str = "EGGROLL_NATS_DELAY";
 const INTEGERS: &str = "EGGROLL_NATS_INTEGERS";
 
 /// Models of these tests, and what a run of them is.
-pub trait NatsTask: Task {
+pub trait NatsTask: LearningModel {
     const IS_OF_INTEGERS: bool;
     fn strategy() -> EvolutionStrategyConfig;
 }
@@ -49,7 +49,7 @@ impl NatsTask for Net {
     }
 }
 
-impl NatsTask for Integers {
+impl NatsTask for IntegerNet {
     const IS_OF_INTEGERS: bool = true;
 
     fn strategy() -> EvolutionStrategyConfig {
@@ -88,7 +88,7 @@ pub fn expected<T: NatsTask>() -> String {
     digests.pop().expect("the last")
 }
 
-fn score<T: Task>(delay: Duration) -> impl FnMut(&T, &Population) -> Result<Fitness, UserError> {
+fn score<T: LearningModel>(delay: Duration) -> impl FnMut(&T, &Population) -> Result<Fitness, UserError> {
     move |model, members| {
         println!("evaluating {}", members.generation());
         std::thread::sleep(delay);
@@ -97,7 +97,7 @@ fn score<T: Task>(delay: Duration) -> impl FnMut(&T, &Population) -> Result<Fitn
 }
 
 /// The result of a coordinator.
-pub struct Outcome {
+pub struct CoordinatorResult {
     pub digest: String,
     pub counts: Counts,
 }
@@ -107,7 +107,7 @@ pub fn coordinate<T: NatsTask>(
     config: NatsConfig,
     folder: &Path,
     mut done: impl FnMut(u64),
-) -> Result<Outcome, NatsError> {
+) -> Result<CoordinatorResult, NatsError> {
     let checkpoints = Checkpoints::new(folder.join("checkpoints"));
     let start = T::start();
     let (mut strategy, mut model) =
@@ -125,12 +125,12 @@ pub fn coordinate<T: NatsTask>(
         }
         done(strategy.generation());
     }
-    Ok(Outcome { digest: parameter_digest(&model), counts: coordinator.finish()? })
+    Ok(CoordinatorResult { digest: parameter_digest(&model), counts: coordinator.finish()? })
 }
 
 /// A coordinator on a thread of this process.
 pub struct Local {
-    thread: JoinHandle<Result<Outcome, NatsError>>,
+    thread: JoinHandle<Result<CoordinatorResult, NatsError>>,
     done: Receiver<u64>,
     resume: Sender<()>,
     _folder: tempfile::TempDir,
@@ -167,11 +167,11 @@ impl Local {
         while self.done.recv_timeout(LIMIT.saturating_sub(start.elapsed())).expect("goes on") < generation {}
     }
 
-    pub fn finish(self) -> Outcome {
+    pub fn finish(self) -> CoordinatorResult {
         self.end().expect("no error")
     }
 
-    pub fn end(self) -> Result<Outcome, NatsError> {
+    pub fn end(self) -> Result<CoordinatorResult, NatsError> {
         let start = Instant::now();
         while !self.thread.is_finished() {
             assert!(start.elapsed() < LIMIT, "the run does not end");
@@ -293,7 +293,7 @@ fn child() {
     // What the test harness has begun is no line of ours.
     println!();
     match env::var_os(INTEGERS) {
-        Some(_) => run_as::<Integers>(&role),
+        Some(_) => run_as::<IntegerNet>(&role),
         None => run_as::<Net>(&role),
     }
 }

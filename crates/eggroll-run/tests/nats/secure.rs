@@ -2,7 +2,7 @@
 
 use crate::nodes::*;
 use crate::server::{Server, skip};
-use crate::support::{Net, Task};
+use crate::support::{LearningModel, Net};
 use eggroll_run::distribution::nats::*;
 use std::path::Path;
 use std::process::Command;

@@ -214,7 +214,7 @@ fn other_models_are_refused_with_the_difference() {
     }
 
     #[derive(Module, Debug)]
-    struct Integers {
+    struct IntegerLayer {
         weight: Param<Tensor<2, Int>>,
         bias: Param<Tensor<1>>,
     }
@@ -238,7 +238,7 @@ fn other_models_are_refused_with_the_difference() {
     refused(folder.path(), LinearConfig::new(3, 2).with_bias(false).init(&device), ["2 tensors", "1"]);
     refused(folder.path(), Turned { bias: bias.clone(), weight }, ["it has \"weight\"", "has \"bias\""]);
     let integers = Param::initialized(ParamId::new(), Tensor::ones([3, 2], &device));
-    refused(folder.path(), Integers { weight: integers, bias }, ["(Float)", "(Integer)"]);
+    refused(folder.path(), IntegerLayer { weight: integers, bias }, ["(Float)", "(Integer)"]);
 }
 
 /// A checkpoint that is saved again is there all the time, under its own name or, between two renames, under another.

@@ -83,12 +83,12 @@ impl Subject for Votes {
 
 /// One noiser under one rule, perhaps with its own roles.
 #[derive(Clone)]
-struct Case {
+struct NoiserCase {
     name: String,
     config: EvolutionStrategyConfig,
 }
 
-impl Case {
+impl NoiserCase {
     fn new(noiser: NoiserConfig, rule: FitnessShaping) -> Self {
         let name = format!("{noiser:?}, {rule:?}");
         let config = EvolutionStrategyConfig::new(noiser, AdamConfig::new())
@@ -134,7 +134,7 @@ impl Case {
 }
 
 /// Every noiser under every rule that it may have; rules for baselines that a noiser does not have are refused.
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<NoiserCase> {
     let mut cases = Vec::new();
     for name in NoiserConfig::NAMES {
         for rule in RULES.clone() {
@@ -144,7 +144,7 @@ fn cases() -> Vec<Case> {
                 NoiserConfig::QEggroll(config) => config.with_threshold(0.5, 1).into(),
                 noiser => noiser,
             };
-            let case = Case::new(noiser, rule);
+            let case = NoiserCase::new(noiser, rule);
             if finds_baselines && case.config.noiser.baselines().is_none() {
                 let refused = case.config.try_init(&Quadratic::model()).err().expect("refused").to_string();
                 assert!(
@@ -158,8 +158,8 @@ fn cases() -> Vec<Case> {
     }
     // Every role, of the weight; the bias keeps that of EGGROLL.
     for role in [Role::LowRank { rank: 3 }, Role::Dense, Role::Sparse, Role::Frozen] {
-        let Case { name, config } = Case::new(EggrollConfig::new().into(), FitnessShaping::Raw);
-        cases.push(Case { name: format!("{name}, {role:?}"), config: config.with_roles([("weight", role)]) });
+        let NoiserCase { name, config } = NoiserCase::new(EggrollConfig::new().into(), FitnessShaping::Raw);
+        cases.push(NoiserCase { name: format!("{name}, {role:?}"), config: config.with_roles([("weight", role)]) });
     }
     cases
 }
@@ -191,8 +191,8 @@ fn moves<S: Subject>(model: &S::Model) -> Vec<f64> {
 }
 
 fn values<M: Module>(model: &M) -> Vec<f64> {
-    struct Values(Vec<f64>);
-    impl burn::module::ModuleVisitor for Values {
+    struct AllValues(Vec<f64>);
+    impl burn::module::ModuleVisitor for AllValues {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             self.0.extend(param.val().into_data().iter::<f64>());
         }
@@ -200,14 +200,14 @@ fn values<M: Module>(model: &M) -> Vec<f64> {
             self.0.extend(param.val().into_data().iter::<f64>());
         }
     }
-    let mut values = Values(Vec::new());
+    let mut values = AllValues(Vec::new());
     model.visit(&mut values);
     values.0
 }
 
 #[test]
 fn pairs_cancel() {
-    fn check<S: Subject>(case: &Case) {
+    fn check<S: Subject>(case: &NoiserCase) {
         let (forth, back) = (case.told::<S>(scores()), case.told::<S>(swapped(&scores())));
         let (forth, back) = (moves::<S>(&forth.0), moves::<S>(&back.0));
         let opposite = forth.iter().zip(&back).all(|(forth, back)| (forth + back).abs() < 1e-5);
@@ -223,7 +223,7 @@ fn pairs_cancel() {
 
 #[test]
 fn constant_fitness_gives_no_step() {
-    fn check<S: Subject>(case: &Case) {
+    fn check<S: Subject>(case: &NoiserCase) {
         for constant in [0.0, -3.7, f32::NAN, f32::NEG_INFINITY] {
             let (model, report) = case.told::<S>(vec![constant; POPULATION]);
             assert!(!report.stepped && values(&model) == values(&S::model()), "{}, {constant}", case.name);
@@ -236,7 +236,7 @@ fn constant_fitness_gives_no_step() {
 /// NaN and −∞ are the worst of their group, without groups of the generation, and counted.
 #[test]
 fn what_is_no_number_is_the_worst() {
-    fn check<S: Subject>(case: &Case) {
+    fn check<S: Subject>(case: &NoiserCase) {
         const REPLACED: [usize; 2] = [10, 21];
         let with = |replacement: &dyn Fn(usize) -> f32| {
             let mut scores = scores();
@@ -263,7 +263,7 @@ fn what_is_no_number_is_the_worst() {
 /// Members score the same however they are cut into chunks, one after the other or side by side; and not all the same.
 #[test]
 fn chunks_change_nothing() {
-    fn check<S: Subject>(case: &Case) {
+    fn check<S: Subject>(case: &NoiserCase) {
         let whole = case.evaluated::<S>(POPULATION, false);
         for (chunk, parallel) in [(2, false), (6, false), (10, true), (POPULATION, true)] {
             assert_eq!(case.evaluated::<S>(chunk, parallel), whole, "{}, {chunk}, {parallel}", case.name);
@@ -311,7 +311,7 @@ fn permutations_of_pairs() {
 /// Saved and loaded, a strategy continues bit for bit; its text says all of it.
 #[test]
 fn state_round_trip() {
-    fn check<S: Subject>(case: &Case) {
+    fn check<S: Subject>(case: &NoiserCase) {
         let start = S::model();
         let straight = case.train::<S>(&mut case.config.init(&start), start.clone(), 6);
         let folder = tempfile::tempdir().expect("a folder");
@@ -334,7 +334,7 @@ fn state_round_trip() {
 }
 
 /// What share of the gradient of a quadratic an estimate of scale [`GradientScale::ScoreFunction`] has in expectation, of the weight and the bias.
-fn shares(case: &Case) -> [f64; 2] {
+fn shares(case: &NoiserCase) -> [f64; 2] {
     let [d_input, d_output] = SHAPE.map(|side| side as f64);
     let sparse = (d_input.max(d_output) / (d_input * d_output)).powi(2);
     let of_role = match case.config.roles.first() {
@@ -414,7 +414,7 @@ fn votes_go_uphill() {
     for case in cases().iter().filter(|case| matches!(case.config.noiser, NoiserConfig::QEggroll(_))) {
         let mut columns = [0.0; 4];
         for seed in 0..40 {
-            let case = Case { config: case.config.clone().with_seed(seed), ..case.clone() };
+            let case = NoiserCase { config: case.config.clone().with_seed(seed), ..case.clone() };
             let fitness = case.evaluated::<Votes>(POPULATION, false);
             let scores = fitness.integers().expect("integers").to_vec();
             let (model, _) = case.told::<Votes>(scores);

@@ -14,12 +14,12 @@ use eggroll_train::{
 const SEEDS: u64 = 3;
 
 #[derive(Module, Debug)]
-struct Net {
+struct TanhNet {
     first: Linear,
     second: Linear,
 }
 
-impl Net {
+impl TanhNet {
     fn new() -> Self {
         let layer = |d_input: usize, d_output: usize| Linear {
             weight: Param::from_tensor(sines(d_input * d_output, 1.3).reshape([d_input, d_output]) * 0.4),
@@ -43,20 +43,20 @@ fn data() -> (Tensor<2>, Tensor<2>) {
 }
 
 /// What backpropagation finds for the mean of squares.
-fn gradient(net: &Net) -> GradientsParams {
+fn gradient(net: &TanhNet) -> GradientsParams {
     let (x, target) = data();
     let lifted = net.clone().train();
     let loss = (lifted.forward(Tensor::from_inner(x)) - Tensor::from_inner(target)).square().mean();
     GradientsParams::from_grads(loss.backward(), &lifted)
 }
 
-fn strategy(net: &Net, noiser: NoiserConfig, pairs: usize, seed: u64) -> EvolutionStrategy {
+fn strategy(net: &TanhNet, noiser: NoiserConfig, pairs: usize, seed: u64) -> EvolutionStrategy {
     let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population_size(2 * pairs);
     config.with_sigma(0.01).with_seed(seed).init(net)
 }
 
 /// Fitness of a generation.
-fn fitness(net: &Net, noiser: &NoiserConfig, pairs: usize, seed: u64) -> Fitness {
+fn fitness(net: &TanhNet, noiser: &NoiserConfig, pairs: usize, seed: u64) -> Fitness {
     let (x, target) = data();
     strategy(net, noiser.clone(), pairs, seed).ask().evaluate(|members| {
         let y = net.forward(members.repeat(x.clone()));
@@ -65,7 +65,7 @@ fn fitness(net: &Net, noiser: &NoiserConfig, pairs: usize, seed: u64) -> Fitness
 }
 
 /// Cosine of the estimate of `pairs` pairs; the fitness may be that of another seed's noise.
-fn cosine(net: &Net, noiser: &NoiserConfig, pairs: usize, [seed, fitness_seed]: [u64; 2]) -> f64 {
+fn cosine(net: &TanhNet, noiser: &NoiserConfig, pairs: usize, [seed, fitness_seed]: [u64; 2]) -> f64 {
     let fitness = fitness(net, noiser, pairs, fitness_seed);
     let strategy = strategy(net, noiser.clone(), pairs, seed);
     let estimate = strategy.gradient(net, &strategy.ask(), &fitness).expect("belongs together");
@@ -73,7 +73,7 @@ fn cosine(net: &Net, noiser: &NoiserConfig, pairs: usize, [seed, fitness_seed]: 
 }
 
 /// `d` of the documentation of [`gradient_cosine`].
-fn effective_dimensions(net: &Net, rank: Option<usize>) -> f64 {
+fn effective_dimensions(net: &TanhNet, rank: Option<usize>) -> f64 {
     let gradient = gradient(net);
     let squares = |layer: &Linear| -> [f64; 2] {
         let bias = layer.bias.as_ref().expect("a bias");
@@ -98,7 +98,7 @@ fn effective_dimensions(net: &Net, rank: Option<usize>) -> f64 {
 /// differ most from seed to seed.
 #[test]
 fn the_cosine_grows_as_theory_says() {
-    let net = Net::new();
+    let net = TanhNet::new();
     let noisers: [(NoiserConfig, Option<usize>); 3] = [
         (EggrollConfig::new().into(), Some(1)),
         (EggrollConfig::new().with_rank(4).into(), Some(4)),
@@ -118,7 +118,7 @@ fn the_cosine_grows_as_theory_says() {
 /// Fitness of other noise says nothing of the gradient.
 #[test]
 fn canary_another_seeds_noise_has_no_direction() {
-    let net = Net::new();
+    let net = TanhNet::new();
     let noiser = NoiserConfig::from(EggrollConfig::new());
     let mean = (0..SEEDS).map(|seed| cosine(&net, &noiser, 4096, [seed, seed + 100])).sum::<f64>() / SEEDS as f64;
     assert!(mean.abs() < 0.15, "{mean}");
@@ -127,7 +127,7 @@ fn canary_another_seeds_noise_has_no_direction() {
 /// Two halves of the pairs say how close all of them are to the gradient, without knowing it; fitness of other noise has none.
 #[test]
 fn halves_foretell_the_cosine() {
-    let net = Net::new();
+    let net = TanhNet::new();
     let noiser = NoiserConfig::from(EggrollConfig::new());
     let split_half = |pairs: usize, [seed, fitness_seed]: [u64; 2]| {
         let strategy = strategy(&net, noiser.clone(), pairs, seed);
@@ -148,7 +148,7 @@ fn halves_foretell_the_cosine() {
 
 #[test]
 fn equal_fitness_has_no_estimate_and_nothing_changes() {
-    let net = Net::new();
+    let net = TanhNet::new();
     let strategy = strategy(&net, EggrollConfig::new().into(), 4, 0);
     let none = strategy.gradient(&net, &strategy.ask(), &vec![1.0; 8].into()).expect("belongs together");
     assert!(none.is_none());

@@ -56,9 +56,9 @@ fn devices() -> Vec<Device> {
 
 /// A model of two layers whose matrices are made on the host.
 fn model(device: &Device) -> EggModel {
-    struct Fill<'a>(&'a Device, u32);
+    struct FillDrawn<'a>(&'a Device, u32);
 
-    impl ModuleMapper for Fill<'_> {
+    impl ModuleMapper for FillDrawn<'_> {
         fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
             let shape = param.dims();
             if D == 1 {
@@ -71,7 +71,7 @@ fn model(device: &Device) -> EggModel {
             param.map(|_| Tensor::from_data(values, (self.0, integer_type(self.0))))
         }
     }
-    EggModelConfig::new().with_layers(2).with_width(32).init(device).map(&mut Fill(device, 0))
+    EggModelConfig::new().with_layers(2).with_width(32).init(device).map(&mut FillDrawn(device, 0))
 }
 
 /// A sequence for each pair, the same for both members: `[MEMBERS, STEPS + 1]`. Token 0, which starts a document, is among them.
@@ -105,7 +105,7 @@ fn config() -> EvolutionStrategyConfig {
 
 /// The result of training.
 #[derive(Clone, Debug, PartialEq)]
-struct Trained {
+struct TrainedDigest {
     weights: String,
     states: Vec<i32>,
 }
@@ -134,11 +134,11 @@ fn start(device: &Device) -> (EggModel, EggState) {
     (model, state)
 }
 
-fn trained((model, state): (EggModel, EggState)) -> Trained {
-    Trained { weights: digest(&model), states: state.layers.into_iter().flat_map(integers).collect() }
+fn trained((model, state): (EggModel, EggState)) -> TrainedDigest {
+    TrainedDigest { weights: digest(&model), states: state.layers.into_iter().flat_map(integers).collect() }
 }
 
-fn run(config: EvolutionStrategyConfig, device: &Device) -> Trained {
+fn run(config: EvolutionStrategyConfig, device: &Device) -> TrainedDigest {
     let start = start(device);
     trained(go_on(&mut config.init(&start.0), start, GENERATIONS))
 }
@@ -150,9 +150,9 @@ fn integers<const D: usize>(tensor: Tensor<D, Int>) -> Vec<i32> {
 /// The integer parameters by path.
 fn parameters(model: &EggModel) -> BTreeMap<String, Vec<i32>> {
     #[derive(Default)]
-    struct Reader(Vec<String>, BTreeMap<String, Vec<i32>>);
+    struct IntegerReader(Vec<String>, BTreeMap<String, Vec<i32>>);
 
-    impl ModuleVisitor for Reader {
+    impl ModuleVisitor for IntegerReader {
         fn enter_module(&mut self, name: &str, _container_type: &str) {
             self.0.push(name.to_owned());
         }
@@ -165,7 +165,7 @@ fn parameters(model: &EggModel) -> BTreeMap<String, Vec<i32>> {
             self.1.insert(self.0.join("."), integers(param.val()));
         }
     }
-    let mut reader = Reader::default();
+    let mut reader = IntegerReader::default();
     model.visit(&mut reader);
     assert_eq!(reader.1.len(), 3 + 2 * 10, "all parameters");
     reader.1
@@ -184,7 +184,7 @@ fn digest(model: &EggModel) -> String {
 #[test]
 fn the_same_bits_everywhere() {
     let states = run(config(), &devices()[0]).states;
-    let expected = Trained { weights: DIGEST.into(), states };
+    let expected = TrainedDigest { weights: DIGEST.into(), states };
     let check = |device: &Device, chunk: usize| {
         let found = run(config().with_chunk_size(chunk), device);
         assert_eq!(found, expected, "{device:?}, chunks of {chunk}");

@@ -10,17 +10,17 @@ use eggroll_run::*;
 use eggroll_train::*;
 
 #[derive(Module, Debug)]
-struct Net {
+struct RolesNet {
     encoder: Vec<Linear>,
     head: Linear,
     gain: Param<Tensor<1>>,
 }
 
-fn net() -> Net {
+fn net() -> RolesNet {
     let device = Device::flex();
     let layer = |d_input, d_output| LinearConfig::new(d_input, d_output).init(&device);
     let gain = Param::from_tensor(Tensor::ones([2], &device));
-    Net { encoder: vec![layer(3, 4), layer(4, 4)], head: layer(4, 2), gain }
+    RolesNet { encoder: vec![layer(3, 4), layer(4, 4)], head: layer(4, 2), gain }
 }
 
 fn config() -> EvolutionStrategyConfig {
@@ -69,7 +69,7 @@ fn roles_are_what_happens() {
     let dense = EvolutionStrategyConfig::new(OpenEsConfig::new(), AdamConfig::new()).with_population_size(10);
     let frozen = dense.with_frozen(["encoder"]).init(&net).ask();
     let again = config().with_roles(roles).init(&net).ask();
-    let score = |member: Net| member.head.weight.val().sum();
+    let score = |member: RolesNet| member.head.weight.val().sum();
     assert_eq!(frozen.evaluate_each(&net, score), again.evaluate_each(&net, score));
 }
 

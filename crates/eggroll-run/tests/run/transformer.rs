@@ -30,15 +30,15 @@ fn devices() -> Vec<Device> {
 /// The same weights on every device.
 fn model(device: &Device) -> Transformer {
     let config = TransformerConfig::new().with_layers(2).with_width(16).with_heads(2).with_context(CONTEXT);
-    config.init(device).map(&mut Weights { parameter: 0 })
+    config.init(device).map(&mut DrawnWeights { parameter: 0 })
 }
 
 /// Weights by the parameter's place: from −40 to 40 in matrices, small numbers more in vectors.
-struct Weights {
+struct DrawnWeights {
     parameter: u32,
 }
 
-impl ModuleMapper for Weights {
+impl ModuleMapper for DrawnWeights {
     fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
         self.parameter += 1;
         let span = if D == 2 { 81 } else { 9 };
@@ -182,13 +182,13 @@ fn train(mut model: Transformer, levels: VoteLevels, chunk: usize) -> Transforme
 
 /// All weights, whatever type a device holds them in.
 fn weights(model: &Transformer) -> Vec<i64> {
-    struct Values(Vec<i64>);
-    impl ModuleVisitor for Values {
+    struct IntegerValues(Vec<i64>);
+    impl ModuleVisitor for IntegerValues {
         fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
             self.0.extend(param.val().into_data().iter::<i64>());
         }
     }
-    let mut values = Values(Vec::new());
+    let mut values = IntegerValues(Vec::new());
     model.visit(&mut values);
     values.0
 }

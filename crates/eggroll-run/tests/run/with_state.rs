@@ -13,7 +13,7 @@ use std::fs;
 const POPULATION: usize = 8;
 
 /// A run at some generation.
-struct Run {
+struct StatefulRun {
     strategy: EvolutionStrategy,
     model: EggModel,
     state: EggState,
@@ -24,7 +24,7 @@ fn model(device: &Device) -> EggModel {
     EggModelConfig::new().with_layers(2).with_width(16).init(device)
 }
 
-impl Run {
+impl StatefulRun {
     fn new() -> Self {
         let device = Device::flex();
         let folder = tempfile::tempdir().expect("a folder");
@@ -70,21 +70,21 @@ impl Run {
 fn resume_is_bit_for_bit_with_the_state() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::new(folder.path());
-    let mut run = Run::new();
+    let mut run = StatefulRun::new();
     run.until(5);
     checkpoints.save_with_state(&run.strategy, &run.model, &run.saved()).expect("saves");
     let at_five = run.digests();
     run.until(12);
 
-    let load = |run: Run| {
+    let load = |run: StatefulRun| {
         let device = Device::flex();
         let empty = SavedState::from(run.model.initial_state(POPULATION));
         let loaded = checkpoints.load_latest_with_state(model(&device), empty).expect("loads");
         let (strategy, model, state) = loaded.expect("is there");
-        Run { strategy, model, state: state.into(), ..run }
+        StatefulRun { strategy, model, state: state.into(), ..run }
     };
     let streams = run.streams.clone();
-    let mut resumed = load(Run { streams, ..Run::new() });
+    let mut resumed = load(StatefulRun { streams, ..StatefulRun::new() });
     assert_eq!(resumed.digests(), at_five);
     resumed.until(12);
     assert_eq!(resumed.digests(), run.digests());
@@ -101,7 +101,7 @@ fn resume_is_bit_for_bit_with_the_state() {
 fn a_state_that_is_missing_or_of_other_members_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::new(folder.path());
-    let run = Run::new();
+    let run = StatefulRun::new();
     let load = |members: usize| {
         let empty = SavedState::from(run.model.initial_state(members));
         checkpoints.load_latest_with_state(run.model.clone(), empty)
@@ -118,7 +118,7 @@ fn a_state_that_is_missing_or_of_other_members_is_refused() {
 
 #[test]
 fn a_generation_moves_a_share_of_the_weights() {
-    let mut run = Run::new();
+    let mut run = StatefulRun::new();
     let before = run.model.clone();
     assert_eq!(diagnostics::changed_share(&before, &run.model), 0.0);
     run.until(1);

@@ -108,7 +108,7 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
         found > 0 && found.is_multiple_of(members),
         "evaluate_sharded: {found} fitness values for {members} members"
     );
-    let kind = Kind { integers: fitness.integers().is_some(), tasks: found / members, steps: fitness.steps() };
+    let kind = ScoreKind { integers: fitness.integers().is_some(), tasks: found / members, steps: fitness.steps() };
     let rows = if communicator.size() > 1 { population.row_words(kind.tasks) } else { Vec::new() };
     let mut message =
         vec![population.generation() as u32, u32::from(kind.integers), kind.tasks as u32, kind.steps as u32];
@@ -142,13 +142,13 @@ fn words(fitness: &Fitness) -> Vec<u32> {
 
 /// The kind of scores.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Kind {
+struct ScoreKind {
     integers: bool,
     tasks: usize,
     steps: usize,
 }
 
-impl Kind {
+impl ScoreKind {
     /// The words of rows and the scores in a message, if it is one of this kind with so many words for so many members.
     fn check<'a>(
         &self,
@@ -183,7 +183,7 @@ impl Kind {
     }
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for ScoreKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.integers { "integer" } else { "float" };
         write!(f, "{kind} scores of {} tasks", self.tasks)?;

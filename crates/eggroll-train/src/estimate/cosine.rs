@@ -47,13 +47,13 @@ use std::collections::HashSet;
 /// ```
 #[track_caller]
 pub fn gradient_cosine<M: Module>(model: &M, a: &GradientsParams, b: &GradientsParams) -> Option<f64> {
-    let mut sums = Sums { a, b, seen: HashSet::new(), products: 0.0, squares: [0.0; 2] };
+    let mut sums = CosineSums { a, b, seen: HashSet::new(), products: 0.0, squares: [0.0; 2] };
     model.visit(&mut sums);
     let lengths = (sums.squares[0] * sums.squares[1]).sqrt();
     (lengths > 0.0).then(|| sums.products / lengths)
 }
 
-struct Sums<'a> {
+struct CosineSums<'a> {
     a: &'a GradientsParams,
     b: &'a GradientsParams,
     /// A tied parameter is visited more than once.
@@ -62,7 +62,7 @@ struct Sums<'a> {
     squares: [f64; 2],
 }
 
-impl ModuleVisitor for Sums<'_> {
+impl ModuleVisitor for CosineSums<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let (Some(a), Some(b)) = (self.a.get::<D>(param.id), self.b.get::<D>(param.id)) else {
             return;

@@ -72,7 +72,7 @@ impl Forecast {
         of_means: &[GradientsParams; 2],
     ) -> Self {
         let entries = table.entries();
-        let mut sums = Sums { table, halves, of_means, sums: vec![None; entries.len()] };
+        let mut sums = ForecastSums { table, halves, of_means, sums: vec![None; entries.len()] };
         model.visit(&mut sums);
         let mut all = Lengths::default();
         let parameter = |(position, lengths): (usize, Option<Lengths>)| {
@@ -111,14 +111,14 @@ impl Lengths {
     }
 }
 
-struct Sums<'a> {
+struct ForecastSums<'a> {
     table: &'a ParameterTable,
     halves: &'a [GradientsParams; 2],
     of_means: &'a [GradientsParams; 2],
     sums: Vec<Option<Lengths>>,
 }
 
-impl ModuleVisitor for Sums<'_> {
+impl ModuleVisitor for ForecastSums<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let Some(position) = self.table.position(param.id).filter(|at| self.sums[*at].is_none()) else {
             return;

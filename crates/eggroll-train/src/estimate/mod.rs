@@ -12,7 +12,7 @@ pub use split_half::SplitHalf;
 
 use crate::config::EvolutionStrategyConfig;
 use crate::fitness::{Fitness, fold_pairs};
-use crate::population::{Plan, Population, weights_of_rows};
+use crate::population::{EstimatePlan, Population, weights_of_rows};
 use crate::update::is_half;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -90,7 +90,7 @@ pub(crate) fn gradients<M: Module>(
     model: &M,
     population: &Population,
     weights: &PairWeights,
-    plans: &[Plan],
+    plans: &[EstimatePlan],
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
     let perturbations = horizon::perturbations(config, population);
@@ -122,7 +122,7 @@ struct Estimator<'a> {
     master_weights: bool,
     /// How the members were perturbed: the estimate is the sum over all, with the same weights.
     perturbations: Vec<Perturbation>,
-    plans: &'a [Plan],
+    plans: &'a [EstimatePlan],
     weights: &'a PairWeights,
     parts: Option<ByPart>,
     /// The weights on the device of the last parameter: in a model on one device they are uploaded once.
@@ -142,7 +142,7 @@ impl ModuleVisitor for NoisedRows<'_> {
         let Some(position) = table.position(param.id).filter(|position| self.found[*position].is_none()) else {
             return;
         };
-        if let Plan::Parts { uses, .. } = &plans[position] {
+        if let EstimatePlan::Parts { uses, .. } = &plans[position] {
             // What layers were given is of one generation: there is no horizon.
             let noise = perturbations[0].parameter(position);
             let [made, _] = self.estimator.types(param.val().dtype(), &noise.source);
@@ -175,7 +175,7 @@ impl Estimator<'_> {
 
     /// The estimate from the scores of every part, flat, if the parameter at `position` has one.
     fn by_part(&self, position: usize, (dtype, device): (DType, Device)) -> Option<Tensor<1>> {
-        let Plan::Parts { rows, counted, acts_later, .. } = &self.plans[position] else { return None };
+        let EstimatePlan::Parts { rows, counted, acts_later, .. } = &self.plans[position] else { return None };
         let parts = self.parts.as_ref()?;
         let weights = weights_of_rows(parts.weights(*acts_later), self.weights.pairs.len(), *rows, counted.as_deref());
         let estimate = parts.estimate(position, Tensor::from_data(weights, (&device, DType::F32)));
@@ -194,7 +194,7 @@ impl Estimator<'_> {
         };
         let estimates = self.perturbations.iter().map(estimate);
         let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
-        let (Plan::Projected(x), Some(view)) = (&self.plans[position], MatrixView::of(shape)) else {
+        let (EstimatePlan::Projected(x), Some(view)) = (&self.plans[position], MatrixView::of(shape)) else {
             return gradient;
         };
         let (elements, x) = (gradient.dims(), x.clone().cast(gradient.dtype()));

@@ -36,7 +36,7 @@ fn address_space(limits: &str) -> Option<u64> {
 
 /// Which files say what a control group may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Version {
+enum CgroupVersion {
     One,
     Two,
 }
@@ -44,7 +44,7 @@ enum Version {
 /// A control group that this process is in, or one around it.
 #[derive(Debug, PartialEq)]
 struct Group {
-    version: Version,
+    version: CgroupVersion,
     folder: PathBuf,
 }
 
@@ -61,13 +61,13 @@ impl Group {
             lines.filter(|(found, _)| *found == name).find_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
         };
         let (limit, used, cached) = match self.version {
-            Version::One => {
+            CgroupVersion::One => {
                 // Also those of groups that a container does not see.
                 let limits = [number("memory.limit_in_bytes"), statistic("hierarchical_memory_limit")];
                 let limit = limits.into_iter().flatten().min();
                 (limit, number("memory.usage_in_bytes"), ["total_inactive_file", "total_active_file"])
             }
-            Version::Two => (number("memory.max"), number("memory.current"), ["inactive_file", "active_file"]),
+            CgroupVersion::Two => (number("memory.max"), number("memory.current"), ["inactive_file", "active_file"]),
         };
         let cached = cached.into_iter().filter_map(statistic).fold(0, u64::saturating_add);
         Some(limit?.saturating_sub(used.unwrap_or(0).saturating_sub(cached)))
@@ -82,7 +82,7 @@ fn groups(mounts: &str, process: &str) -> Vec<Group> {
 
 /// A hierarchy of control groups where it is mounted.
 struct Hierarchy {
-    version: Version,
+    version: CgroupVersion,
     /// The group that the mounted folder shows.
     root: PathBuf,
     folder: PathBuf,
@@ -97,8 +97,8 @@ impl Hierarchy {
         let mut kind = kind.split(' ');
         let (kind, options) = (kind.next()?, kind.nth(1).unwrap_or_default());
         let version = match kind {
-            "cgroup2" => Version::Two,
-            "cgroup" if options.split(',').any(|option| option == "memory") => Version::One,
+            "cgroup2" => CgroupVersion::Two,
+            "cgroup" if options.split(',').any(|option| option == "memory") => CgroupVersion::One,
             _ => return None,
         };
         Some(Self { version, root: root.into(), folder: folder.into() })
@@ -110,8 +110,8 @@ impl Hierarchy {
             let mut fields = line.splitn(3, ':');
             let (hierarchy, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
             let own = match self.version {
-                Version::One => controllers.split(',').any(|controller| controller == "memory"),
-                Version::Two => hierarchy == "0" && controllers.is_empty(),
+                CgroupVersion::One => controllers.split(',').any(|controller| controller == "memory"),
+                CgroupVersion::Two => hierarchy == "0" && controllers.is_empty(),
             };
             own.then(|| Path::new(path))
         });

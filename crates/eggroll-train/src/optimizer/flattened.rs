@@ -18,13 +18,19 @@ pub(super) fn step<M: Module>(
     model: M,
     gradients: &GradientsParams,
 ) -> M {
-    let mut parts =
-        Parts { gradients, device: None, places: HashMap::new(), end: 0, values: Vec::new(), slopes: Vec::new() };
+    let mut parts = FlattenedParts {
+        gradients,
+        device: None,
+        places: HashMap::new(),
+        end: 0,
+        values: Vec::new(),
+        slopes: Vec::new(),
+    };
     model.visit(&mut parts);
     if parts.values.is_empty() {
         return model;
     }
-    let Parts { places, values, slopes, .. } = parts;
+    let FlattenedParts { places, values, slopes, .. } = parts;
     let id = ParamId::from(VECTOR);
     let mut gradient = GradientsParams::new();
     gradient.register(id, Tensor::cat(slopes, 0));
@@ -33,7 +39,7 @@ pub(super) fn step<M: Module>(
 }
 
 /// Parameters and gradients, flat, one after the other.
-struct Parts<'a> {
+struct FlattenedParts<'a> {
     gradients: &'a GradientsParams,
     device: Option<Device>,
     places: HashMap<ParamId, Range<usize>>,
@@ -42,7 +48,7 @@ struct Parts<'a> {
     slopes: Vec<Tensor<1>>,
 }
 
-impl ModuleVisitor for Parts<'_> {
+impl ModuleVisitor for FlattenedParts<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let Some(gradient) = self.gradients.get::<D>(param.id) else {
             return;

@@ -94,7 +94,7 @@ struct IntegerAdamW {
 }
 
 #[derive(Clone)]
-struct State<const D: usize> {
+struct IntegerAdamWState<const D: usize> {
     adam: AdamWState<D>,
     /// The remainder of the accumulator.
     rest: Tensor<D>,
@@ -103,7 +103,7 @@ struct State<const D: usize> {
 const ADAM: &str = "adam";
 const REST: &str = "rest";
 
-impl<const D: usize> RecordState for State<D> {
+impl<const D: usize> RecordState for IntegerAdamWState<D> {
     fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
         self.adam.state_flatten(&join_path(prefix, ADAM), out);
         out.push_tensor(prefix, REST, self.rest.to_data());
@@ -117,18 +117,18 @@ impl<const D: usize> RecordState for State<D> {
 }
 
 impl Optimizer for IntegerAdamW {
-    type State<const D: usize> = State<D>;
+    type State<const D: usize> = IntegerAdamWState<D>;
 
     fn step<const D: usize>(
         &self,
         rate: f64,
         weight: Tensor<D>,
         gradient: Tensor<D>,
-        state: Option<State<D>>,
-    ) -> (Tensor<D>, Option<State<D>>) {
+        state: Option<IntegerAdamWState<D>>,
+    ) -> (Tensor<D>, Option<IntegerAdamWState<D>>) {
         let (rest, adam) = match state {
             None => (weight.zeros_like(), None),
-            Some(State { adam, rest }) => (rest, Some(adam)),
+            Some(IntegerAdamWState { adam, rest }) => (rest, Some(adam)),
         };
         let (sum, adam) = self.adam.step(rate, rest, gradient, adam);
         // Vectors do not decay.
@@ -138,11 +138,11 @@ impl Optimizer for IntegerAdamW {
         let up = sum.clone().greater_equal_scalar(1.0).float();
         let unit = up - sum.clone().lower_equal_scalar(-1.0).float();
         let moved = (weight + unit.clone()).clamp(-INT8_LIMIT, INT8_LIMIT);
-        (moved, adam.map(|adam| State { adam, rest: sum - unit }))
+        (moved, adam.map(|adam| IntegerAdamWState { adam, rest: sum - unit }))
     }
 
-    fn to_device<const D: usize>(state: State<D>, device: &Device) -> State<D> {
-        State { adam: AdamW::to_device(state.adam, device), rest: state.rest.to_device(device) }
+    fn to_device<const D: usize>(state: IntegerAdamWState<D>, device: &Device) -> IntegerAdamWState<D> {
+        IntegerAdamWState { adam: AdamW::to_device(state.adam, device), rest: state.rest.to_device(device) }
     }
 }
 

@@ -41,12 +41,12 @@ struct MuonAdamW {
 
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "made of handles to tensors and moved, not kept in arrays")]
-enum State<const D: usize> {
+enum MuonAdamWState<const D: usize> {
     Matrix(MuonState<D>),
     Other(AdamWState<D>),
 }
 
-impl<const D: usize> State<D> {
+impl<const D: usize> MuonAdamWState<D> {
     fn matrix(self) -> Option<MuonState<D>> {
         match self {
             Self::Matrix(state) => Some(state),
@@ -62,7 +62,7 @@ impl<const D: usize> State<D> {
     }
 }
 
-impl<const D: usize> RecordState for State<D> {
+impl<const D: usize> RecordState for MuonAdamWState<D> {
     fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
         match self {
             Self::Matrix(state) => state.state_flatten(prefix, out),
@@ -79,28 +79,28 @@ impl<const D: usize> RecordState for State<D> {
 }
 
 impl Optimizer for MuonAdamW {
-    type State<const D: usize> = State<D>;
+    type State<const D: usize> = MuonAdamWState<D>;
 
     fn step<const D: usize>(
         &self,
         rate: f64,
         tensor: Tensor<D>,
         gradient: Tensor<D>,
-        state: Option<State<D>>,
-    ) -> (Tensor<D>, Option<State<D>>) {
+        state: Option<MuonAdamWState<D>>,
+    ) -> (Tensor<D>, Option<MuonAdamWState<D>>) {
         if D == 2 {
-            let (tensor, state) = self.matrices.step(rate, tensor, gradient, state.and_then(State::matrix));
-            (tensor, state.map(State::Matrix))
+            let (tensor, state) = self.matrices.step(rate, tensor, gradient, state.and_then(MuonAdamWState::matrix));
+            (tensor, state.map(MuonAdamWState::Matrix))
         } else {
-            let (tensor, state) = self.others.step(rate, tensor, gradient, state.and_then(State::other));
-            (tensor, state.map(State::Other))
+            let (tensor, state) = self.others.step(rate, tensor, gradient, state.and_then(MuonAdamWState::other));
+            (tensor, state.map(MuonAdamWState::Other))
         }
     }
 
-    fn to_device<const D: usize>(state: State<D>, device: &Device) -> State<D> {
+    fn to_device<const D: usize>(state: MuonAdamWState<D>, device: &Device) -> MuonAdamWState<D> {
         match state {
-            State::Matrix(state) => State::Matrix(Muon::to_device(state, device)),
-            State::Other(state) => State::Other(AdamW::to_device(state, device)),
+            MuonAdamWState::Matrix(state) => MuonAdamWState::Matrix(Muon::to_device(state, device)),
+            MuonAdamWState::Other(state) => MuonAdamWState::Other(AdamW::to_device(state, device)),
         }
     }
 }

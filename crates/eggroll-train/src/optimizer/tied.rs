@@ -13,18 +13,18 @@ pub(crate) fn tie<M: Module>(model: M, is_tied: impl Fn(ParamId) -> bool) -> M {
 
 /// The parameters that have a gradient and more than one field.
 pub(super) fn tied<M: Module>(model: &M, gradients: &GradientsParams) -> HashSet<ParamId> {
-    let mut tied = Tied { gradients, met: HashSet::new(), found: HashSet::new() };
+    let mut tied = TiedGradients { gradients, met: HashSet::new(), found: HashSet::new() };
     model.visit(&mut tied);
     tied.found
 }
 
-struct Tied<'a> {
+struct TiedGradients<'a> {
     gradients: &'a GradientsParams,
     met: HashSet<ParamId>,
     found: HashSet<ParamId>,
 }
 
-impl ModuleVisitor for Tied<'_> {
+impl ModuleVisitor for TiedGradients<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if !self.met.insert(param.id) && self.gradients.get::<D>(param.id).is_some() {
             self.found.insert(param.id);

@@ -52,7 +52,7 @@ pub struct Credits {
 
 impl Credits {
     pub(crate) fn new(population: &Population, fitness: &Fitness) -> Self {
-        let of = |(entry, plan): (&ParameterEntry, Plan)| (entry.path.clone(), plan.credit());
+        let of = |(entry, plan): (&ParameterEntry, EstimatePlan)| (entry.path.clone(), plan.credit());
         let entries = population.perturbation.table.entries();
         let trained = entries.iter().zip(plans(population, fitness)).filter(|(entry, _)| entry.role != Role::Frozen);
         Self { parameters: trained.map(of).collect() }
@@ -90,7 +90,7 @@ impl fmt::Display for Credits {
 }
 
 /// How the estimate of a parameter is made.
-pub(crate) enum Plan {
+pub(crate) enum EstimatePlan {
     /// From the score of every part.
     Parts {
         /// Uses of as many rows as there are weights.
@@ -107,7 +107,7 @@ pub(crate) enum Plan {
     Mean(String),
 }
 
-impl Plan {
+impl EstimatePlan {
     pub fn is_by_part(&self) -> bool {
         !matches!(self, Self::Mean(_))
     }
@@ -123,7 +123,7 @@ impl Plan {
 }
 
 /// How the estimate of each parameter is made, by position in the table.
-pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<Plan> {
+pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<EstimatePlan> {
     let entries = population.perturbation.table.entries();
     let noted = locked(&population.inputs);
     let parts = fitness.values().len() / population.count();
@@ -135,7 +135,7 @@ pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<Plan> {
             (false, crate::config::Credit::Mean) => "credit is mean",
             (false, _) => "every member has one score",
         };
-        return entries.iter().map(|_| Plan::Mean(because.to_owned())).collect();
+        return entries.iter().map(|_| EstimatePlan::Mean(because.to_owned())).collect();
     };
     let checks = population.row_checks();
     let check = |at: usize| checks.as_ref().map_or(RowCheck::Unknown, |checks| checks[at]);
@@ -143,8 +143,14 @@ pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<Plan> {
     each.map(|(at, (entry, inputs))| plan(entry, inputs, check(at), parts, steps)).collect()
 }
 
-pub(super) fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, parts: usize, steps: usize) -> Plan {
-    let mean = |because: &str| Plan::Mean(because.to_owned());
+pub(super) fn plan(
+    entry: &ParameterEntry,
+    inputs: &Inputs,
+    check: RowCheck,
+    parts: usize,
+    steps: usize,
+) -> EstimatePlan {
+    let mean = |because: &str| EstimatePlan::Mean(because.to_owned());
     if entry.role == Role::Frozen {
         return mean("frozen");
     }
@@ -159,7 +165,7 @@ pub(super) fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, par
     if !check.allows_parts() {
         return mean(&check.to_string());
     }
-    let by_row = |uses: Vec<Input>| Plan::Parts { uses, rows: 1, counted: None, acts_later: inputs.acts_later };
+    let by_row = |uses: Vec<Input>| EstimatePlan::Parts { uses, rows: 1, counted: None, acts_later: inputs.acts_later };
     let uses = &inputs.uses;
     if parts > 1 && NoiseOnRows::projects(uses) && uses.iter().all(|used| used.rows() == parts) {
         return by_row(uses.clone());
@@ -180,7 +186,7 @@ pub(super) fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, par
                 return mean(&format!("{} rows of a part span all {} inputs", all / parts, view.d_input));
             }
             match (parts, uses.len()) {
-                (1, 1) => Plan::Projected(first.clone()),
+                (1, 1) => EstimatePlan::Projected(first.clone()),
                 _ => span(inputs, parts, view.d_input),
             }
         }
@@ -205,7 +211,7 @@ fn of_recurrence(uses: &[Input], sequences: usize, steps: usize) -> Option<Tenso
 }
 
 /// The span of several rows of each part.
-fn span(inputs: &Inputs, parts: usize, width: usize) -> Plan {
+fn span(inputs: &Inputs, parts: usize, width: usize) -> EstimatePlan {
     let rows = inputs.uses.iter().filter_map(|used| match used {
         Input::Rows(x) => Some(x.clone().reshape([parts, used.rows() / parts, width])),
         _ => None,
@@ -213,11 +219,11 @@ fn span(inputs: &Inputs, parts: usize, width: usize) -> Plan {
     let basis = orthonormal_rows(Tensor::cat(rows.collect(), 1)); // [parts, rows, width]
     let [_, rows, _] = basis.dims();
     let uses = vec![Input::Rows(basis.reshape([parts * rows, width]))];
-    Plan::Parts { uses, rows, counted: None, acts_later: inputs.acts_later }
+    EstimatePlan::Parts { uses, rows, counted: None, acts_later: inputs.acts_later }
 }
 
 /// The rows that each part has looked up, each once.
-fn lookups(indices: Tensor<1, Int>, parts: usize) -> Plan {
+fn lookups(indices: Tensor<1, Int>, parts: usize) -> EstimatePlan {
     let rows = indices.dims()[0] / parts;
     let read: Vec<i64> = indices.to_data().iter::<i64>().collect();
     let counted = read.chunks(rows).flat_map(|of_part| {
@@ -225,7 +231,7 @@ fn lookups(indices: Tensor<1, Int>, parts: usize) -> Plan {
         of_part.iter().map(|index| f32::from(u8::from(seen.insert(*index)))).collect::<Vec<_>>()
     });
     let counted = counted.collect();
-    Plan::Parts { uses: vec![Input::Indices(indices)], rows, counted: Some(counted), acts_later: false }
+    EstimatePlan::Parts { uses: vec![Input::Indices(indices)], rows, counted: Some(counted), acts_later: false }
 }
 
 /// The weights `[parts · rows, pairs]` of what parts gave a parameter, of those of the parts.

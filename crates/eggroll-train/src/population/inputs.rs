@@ -2,7 +2,7 @@
 
 use super::credits::Credits;
 use super::row_check::RowCheck;
-use super::rows::Parts;
+use super::rows::ScoreParts;
 use super::{MemberChunk, Population, are_same};
 use crate::fitness::{Fitness, Scores};
 use burn::tensor::Tensor;
@@ -75,7 +75,7 @@ impl Population {
         has_state: bool,
         mut score: impl FnMut(&MemberChunk) -> Result<R, E>,
     ) -> Result<(), E> {
-        let parts = Parts { count: shape.iter().product(), steps: if shape.len() == 2 { shape[1] } else { 1 } };
+        let parts = ScoreParts { count: shape.iter().product(), steps: if shape.len() == 2 { shape[1] } else { 1 } };
         let projects = self.credit.projects(parts.count);
         if !projects && !self.observes.load(Relaxed) {
             return Ok(());

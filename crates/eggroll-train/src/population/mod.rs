@@ -12,7 +12,7 @@ mod slice;
 pub mod workers;
 
 pub use credits::{Credits, ParameterCredit};
-pub(crate) use credits::{Plan, plans, weights_of_rows};
+pub(crate) use credits::{EstimatePlan, plans, weights_of_rows};
 pub use members::MemberChunk;
 pub use row_check::RowCheck;
 

@@ -1,6 +1,6 @@
 //! Whether the rows that a layer is given are those of the parts.
 
-use super::credits::{Plan, plan};
+use super::credits::{EstimatePlan, plan};
 use super::row_check::RowCheck;
 use super::{MemberChunk, Population};
 use crate::fitness::Fitness;
@@ -22,12 +22,12 @@ const COUPLING: f64 = 0.25;
 
 /// How the scores `[parts, members]` are ordered.
 #[derive(Clone, Copy)]
-pub(super) struct Parts {
+pub(super) struct ScoreParts {
     pub count: usize,
     pub steps: usize,
 }
 
-impl Parts {
+impl ScoreParts {
     /// What becomes of the rows that would be those of a part: for every use of a parameter, in order.
     fn rows(self, inputs: &Inputs, part: usize) -> Vec<Range<usize>> {
         let (sequence, step) = (part / self.steps, part % self.steps);
@@ -55,7 +55,7 @@ struct Change {
 
 impl Change {
     /// Of `[parts, members]` scores before and after, those of one member.
-    fn of(parts: Parts, part: usize, member: usize, before: &Fitness, after: &Fitness) -> Self {
+    fn of(parts: ScoreParts, part: usize, member: usize, before: &Fitness, after: &Fitness) -> Self {
         let members = before.values().len() / parts.count;
         let mut change = Self::default();
         for other in 0..parts.count {
@@ -92,11 +92,14 @@ impl Change {
 
 impl Population {
     /// The parameters whose rows are to be looked at, by position.
-    pub(super) fn unknown_rows(&self, checks: &[RowCheck], parts: Parts, noted: &[Inputs]) -> Vec<usize> {
+    pub(super) fn unknown_rows(&self, checks: &[RowCheck], parts: ScoreParts, noted: &[Inputs]) -> Vec<usize> {
         let entries = self.perturbation.table.entries();
         let is_due = |at: &usize| {
             checks[*at].is_due(self.generation)
-                && matches!(plan(&entries[*at], &noted[*at], checks[*at], parts.count, parts.steps), Plan::Parts { .. })
+                && matches!(
+                    plan(&entries[*at], &noted[*at], checks[*at], parts.count, parts.steps),
+                    EstimatePlan::Parts { .. }
+                )
         };
         if parts.count == 1 { Vec::new() } else { (0..entries.len()).filter(is_due).collect() }
     }
@@ -107,7 +110,7 @@ impl Population {
         &self,
         checks: &mut [RowCheck],
         positions: &[usize],
-        parts: Parts,
+        parts: ScoreParts,
         noted: &[Inputs],
         chunk: MemberChunk,
         mut score: impl FnMut(MemberChunk, Vec<MovedRows>) -> Result<Fitness, E>,

@@ -5,7 +5,7 @@ use crate::config::Credit;
 use crate::error::{Error, TellError};
 use crate::estimate::{self, Forecast, PairWeights};
 use crate::fitness::Fitness;
-use crate::population::{ParameterCredit, Plan, Population, plans};
+use crate::population::{EstimatePlan, ParameterCredit, Population, plans};
 use crate::update::Transformed;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -64,14 +64,14 @@ impl EvolutionStrategy {
         &self,
         population: &Population,
         fitness: &Fitness,
-        plans: &[Plan],
+        plans: &[EstimatePlan],
     ) -> Result<Option<PairWeights>, Error> {
         if self.noiser.properties().no_op {
             return Ok(None);
         }
         let sigma = population.perturbation.sigma;
         self.check_sigma(population.generation, sigma)?;
-        let weights = self.config.weights(fitness, sigma, plans.iter().any(Plan::is_by_part));
+        let weights = self.config.weights(fitness, sigma, plans.iter().any(EstimatePlan::is_by_part));
         let in_f32 = self.config.master_weights && self.config.noise_source == NoiseSourceConfig::OnTheFly;
         let largest = if self.table.trains(DType::F16) && !in_f32 { F16_MAX } else { f32::MAX };
         let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
@@ -163,22 +163,22 @@ impl EvolutionStrategy {
         self.check(model, population, fitness)?;
         let plans = self.plans(population, fitness)?;
         let Some(weights) = self.pair_weights(population, fitness, &plans)? else { return Ok(None) };
-        let means: Vec<Plan> = plans.iter().map(|_| Plan::Mean(String::new())).collect();
-        let halves = |plans: &[Plan]| {
+        let means: Vec<EstimatePlan> = plans.iter().map(|_| EstimatePlan::Mean(String::new())).collect();
+        let halves = |plans: &[EstimatePlan]| {
             [0, 1].map(|odd| estimate::gradients(model, population, &weights.half(odd), plans, &self.config))
         };
-        let credits: Vec<ParameterCredit> = plans.iter().map(Plan::credit).collect();
+        let credits: Vec<ParameterCredit> = plans.iter().map(EstimatePlan::credit).collect();
         let size = (&*self.table, self.config.population_size);
         Ok(Some(Forecast::new(model, size, &credits, &halves(&plans), &halves(&means))))
     }
 
     /// How the estimate of every parameter is made.
-    pub(super) fn plans(&self, population: &Population, fitness: &Fitness) -> Result<Vec<Plan>, TellError> {
+    pub(super) fn plans(&self, population: &Population, fitness: &Fitness) -> Result<Vec<EstimatePlan>, TellError> {
         let plans = plans(population, fitness);
-        if population.credit == Credit::Parts && !plans.iter().any(Plan::is_by_part) {
+        if population.credit == Credit::Parts && !plans.iter().any(EstimatePlan::is_by_part) {
             let entries = self.table.entries().iter().zip(&plans);
             let mut matrices = entries.filter(|(entry, _)| entry.role != Role::Frozen && entry.shape.len() > 1);
-            if let Some((entry, Plan::Mean(because))) = matrices.next() {
+            if let Some((entry, EstimatePlan::Mean(because))) = matrices.next() {
                 let (path, because) = (entry.path.clone(), because.clone());
                 return Err(TellError::Parts { parts: fitness.tasks(), path, because });
             }

@@ -3,7 +3,7 @@
 use super::EvolutionStrategy;
 use crate::error::{Error, TellError};
 use crate::fitness::Fitness;
-use crate::population::Plan;
+use crate::population::EstimatePlan;
 use crate::population::Population;
 use crate::report::GenerationReport;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLearningRate, ModuleLrScheduler};
@@ -123,7 +123,7 @@ impl EvolutionStrategy {
             return Err(TellError::Remembers(name.to_owned()).into());
         }
         let (scheduler, learning_rate) = self.next_rate(&population)?;
-        let by_part = self.plans(&population, fitness)?.iter().any(Plan::is_by_part);
+        let by_part = self.plans(&population, fitness)?.iter().any(EstimatePlan::is_by_part);
         let stepped = self.config.weights(fitness, population.perturbation.sigma, by_part).is_some();
         Ok(self.complete(scheduler, learning_rate.base(), &population, fitness, stepped))
     }

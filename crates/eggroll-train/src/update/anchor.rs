@@ -22,7 +22,7 @@ impl Anchor {
     pub fn of<M: Module>(table: &ParameterTable, model: &M) -> Result<Self, ConfigError> {
         let trained = table.trained(ParameterKind::Float);
         let due = trained.map(|(position, entry)| (entry.path.clone(), (position, entry.shape.clone()))).collect();
-        let mut collector = Collector { due, values: vec![None; table.entries().len()] };
+        let mut collector = AnchorCollector { due, values: vec![None; table.entries().len()] };
         visit_with_paths(model, &mut collector);
         match collector.due.into_iter().min_by_key(|(_, (position, _))| *position) {
             Some((path, (_, shape))) => Err(ConfigError::Anchor(format!("it has no \"{path}\" of shape {shape:?}"))),
@@ -41,13 +41,13 @@ impl Anchor {
     }
 }
 
-struct Collector {
+struct AnchorCollector {
     /// Position and shape of what is still to be found, by path.
     due: HashMap<String, (usize, Vec<usize>)>,
     values: Vec<Option<Tensor<1>>>,
 }
 
-impl PathVisitor for Collector {
+impl PathVisitor for AnchorCollector {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
         let path = path.to_string();
         let shape = param.lazy_shape();

@@ -37,7 +37,7 @@ pub fn clip_norm<M: Module>(model: &M, gradients: GradientsParams, longest: f64)
     };
     let norm = sum.sqrt().clamp_min(f32::MIN_POSITIVE);
     let factor = norm.clone().clamp_max(longest) / norm; // exactly 1 where nothing is clipped
-    let mut scale = Scale { gradients, clipped: GradientsParams::new(), factor: (device, factor) };
+    let mut scale = ClipScale { gradients, clipped: GradientsParams::new(), factor: (device, factor) };
     model.visit(&mut scale);
     scale.clipped
 }
@@ -68,13 +68,13 @@ impl ModuleVisitor for Squares<'_> {
 }
 
 /// Moves gradients over, scaled.
-struct Scale {
+struct ClipScale {
     gradients: GradientsParams,
     clipped: GradientsParams,
     factor: (Device, Tensor<1>),
 }
 
-impl ModuleVisitor for Scale {
+impl ModuleVisitor for ClipScale {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             return;

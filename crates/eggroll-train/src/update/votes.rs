@@ -32,7 +32,7 @@ pub(super) fn step<M: Module>(
         false => How::Threshold(population.generation),
     };
     let done = vec![false; perturbation.table.entries().len()];
-    let mut step = Step { perturbation, pair_votes, rule, how, scores: None, done };
+    let mut step = VoteMapper { perturbation, pair_votes, rule, how, scores: None, done };
     model.map(&mut step)
 }
 
@@ -44,7 +44,7 @@ enum How<'a> {
     Optimizer(&'a mut Optimizer, ModuleLearningRate),
 }
 
-struct Step<'a> {
+struct VoteMapper<'a> {
     perturbation: &'a Perturbation,
     /// Of every pair.
     pair_votes: Vec<i8>,
@@ -56,7 +56,7 @@ struct Step<'a> {
     done: Vec<bool>,
 }
 
-impl Step<'_> {
+impl VoteMapper<'_> {
     fn scores(&mut self, device: &Device) -> Tensor<1, Int> {
         match &self.scores {
             Some((on, scores)) if on == device => scores.clone(),
@@ -70,7 +70,7 @@ impl Step<'_> {
     }
 }
 
-impl ModuleMapper for Step<'_> {
+impl ModuleMapper for VoteMapper<'_> {
     fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
         let table = &self.perturbation.table;
         let Some(position) = table.position(param.id) else {

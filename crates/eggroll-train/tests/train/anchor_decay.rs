@@ -38,9 +38,9 @@ fn values(net: &Net) -> Vec<f64> {
 }
 
 /// Multiplies all parameters.
-struct Times(f64);
+struct MultiplyFloats(f64);
 
-impl ModuleMapper for Times {
+impl ModuleMapper for MultiplyFloats {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param.map(|value| value * self.0)
     }
@@ -135,7 +135,7 @@ fn wrong_decays_are_refused() {
 fn frozen_parameters_stay() {
     let start = Net::new();
     let mut model = start.clone();
-    let other = start.clone().map(&mut Times(3.0));
+    let other = start.clone().map(&mut MultiplyFloats(3.0));
     let strategy = config().with_anchor_decay(0.5).with_frozen(["first.bias"]).init(&start);
     let mut strategy = strategy.try_with_anchor(&other).expect("the same parameters");
     generation(&mut strategy, &mut model);
@@ -187,7 +187,7 @@ fn a_run_continues_with_its_anchor_only() {
 fn load_record_panics_of_another_anchor() {
     let config = config().with_anchor_decay(0.4);
     let record = config.init(&Net::new()).to_record();
-    config.init(&Net::new().map(&mut Times(2.0))).load_record(record);
+    config.init(&Net::new().map(&mut MultiplyFloats(2.0))).load_record(record);
 }
 
 #[test]

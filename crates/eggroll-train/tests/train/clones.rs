@@ -25,11 +25,11 @@ fn score(members: &MemberChunk, y: Tensor<2>) -> Tensor<1> {
 }
 
 #[derive(Module, Debug)]
-struct Mlp {
+struct ClonedMlp {
     layers: Vec<Linear>,
 }
 
-impl Mlp {
+impl ClonedMlp {
     fn new() -> Self {
         Self { layers: vec![layer(4, 5), layer(5, 2)] }
     }
@@ -40,7 +40,7 @@ impl Mlp {
 }
 
 /// How far a student is from its teacher, whichever is computed first.
-fn distances(population: &Population, student: &Mlp, teacher: &Mlp, teacher_first: bool) -> Fitness {
+fn distances(population: &Population, student: &ClonedMlp, teacher: &ClonedMlp, teacher_first: bool) -> Fitness {
     population.evaluate(|members| {
         let x = members.repeat(input());
         let taught = teacher_first.then(|| teacher.forward(x.clone()));
@@ -50,8 +50,8 @@ fn distances(population: &Population, student: &Mlp, teacher: &Mlp, teacher_firs
 }
 
 /// After some generations; the teacher is a clone from before them.
-fn trained(generations: usize) -> (EvolutionStrategy, Mlp, Mlp) {
-    let mut model = Mlp::new();
+fn trained(generations: usize) -> (EvolutionStrategy, ClonedMlp, ClonedMlp) {
+    let mut model = ClonedMlp::new();
     let teacher = model.clone();
     let mut strategy = config().init(&model);
     for _ in 0..generations {
@@ -122,7 +122,8 @@ fn a_clone_alone_stands_for_the_model_of_its_values() {
     for (generations, is_model) in [(0, true), (3, false)] {
         let (mut strategy, mut model, clone) = trained(generations);
         let population = strategy.ask();
-        let of = |model: &Mlp| population.evaluate(|members| score(members, model.forward(members.repeat(input()))));
+        let of =
+            |model: &ClonedMlp| population.evaluate(|members| score(members, model.forward(members.repeat(input()))));
         assert_eq!(of(&clone) == of(&model), is_model);
         let population = strategy.ask();
         let fitness = population.evaluate(|members| score(members, clone.forward(members.repeat(input()))));
@@ -133,7 +134,7 @@ fn a_clone_alone_stands_for_the_model_of_its_values() {
             Err(error) => panic!("{error}"),
         }
         let population = strategy.ask();
-        let fitness = population.evaluate_each(&clone, |member: Mlp| member.forward(input()).mean());
+        let fitness = population.evaluate_each(&clone, |member: ClonedMlp| member.forward(input()).mean());
         let told = strategy.tell(&mut model, population, fitness);
         assert!(matches!(told, Err(Error::Tell(TellError::OtherValues(_)))), "the clone is behind by now: {told:?}");
     }
@@ -208,7 +209,7 @@ fn clones_among_members() {
 
 #[test]
 fn no_grad_freezes() {
-    let mut model = Mlp { layers: vec![layer(4, 5).no_grad(), layer(5, 2)] };
+    let mut model = ClonedMlp { layers: vec![layer(4, 5).no_grad(), layer(5, 2)] };
     let mut strategy = config().init(&model);
     let roles: Vec<bool> = strategy.parameters().entries().iter().map(|entry| entry.role == Role::Frozen).collect();
     assert_eq!(roles, [true, true, false, false]);
@@ -222,10 +223,10 @@ fn no_grad_freezes() {
     assert_eq!(bytes(&model.layers[0]), bytes(&before.layers[0]));
     assert_ne!(bytes(&model.layers[1]), bytes(&before.layers[1]));
 
-    let all = config().try_init(&Mlp::new().no_grad()).err().expect("refused");
+    let all = config().try_init(&ClonedMlp::new().no_grad()).err().expect("refused");
     assert!(all.to_string().contains("4 have no_grad()"), "{all}");
     // A strategy of before does not move it either.
-    let mut model = Mlp::new();
+    let mut model = ClonedMlp::new();
     let mut strategy = config().init(&model);
     let population = strategy.ask();
     let fitness = population.evaluate(|members| score(members, model.forward(members.repeat(input()))));

@@ -17,12 +17,12 @@ const ROWS: usize = 3;
 
 /// The second layer's rows are the mean of the first one's: one for all parts.
 #[derive(Module, Debug)]
-struct Net {
+struct PooledNet {
     first: Linear,
     pooled: Linear,
 }
 
-impl Net {
+impl PooledNet {
     fn new() -> Self {
         Device::flex().seed(5);
         let layer = |d_input, d_output| LinearConfig::new(d_input, d_output).init(&Device::flex());
@@ -43,7 +43,7 @@ fn config(credit: Credit) -> EvolutionStrategyConfig {
 }
 
 /// A score for every row, and part of it one of all rows.
-fn by_row(model: &Net, population: &Population) -> Fitness {
+fn by_row(model: &PooledNet, population: &Population) -> Fitness {
     population.evaluate(|members| {
         let hidden = model.first.forward_shared(rows()).tanh(); // [members · ROWS, 6]
         let pooled = hidden.clone().reshape([members.count(), ROWS, 6]).mean_dim(1).reshape([members.count(), 6]);
@@ -73,7 +73,7 @@ fn credits<M: Module>(model: &M, score: impl FnOnce(&Population) -> Fitness) -> 
 
 #[test]
 fn layers_of_other_rows_learn_from_the_mean() {
-    let model = Net::new();
+    let model = PooledNet::new();
     let gradients = |credit: Credit| {
         let strategy = config(credit).with_shaping(FitnessShaping::Raw).init(&model);
         let population = strategy.ask();
@@ -97,7 +97,7 @@ fn layers_of_other_rows_learn_from_the_mean() {
 /// Halves add up to the whole, part by part too.
 #[test]
 fn halves_add_up() {
-    let model = Net::new();
+    let model = PooledNet::new();
     let strategy = config(Credit::Auto).init(&model);
     let population = strategy.ask();
     let fitness = by_row(&model, &population);
@@ -110,7 +110,7 @@ fn halves_add_up() {
 
 #[test]
 fn parts_that_nothing_learns_from_are_refused() {
-    let model = Net::new();
+    let model = PooledNet::new();
     let mut strategy = config(Credit::Parts).init(&model);
     let population = strategy.ask();
     let scores = by_row(&model, &population);
@@ -153,7 +153,7 @@ fn rows_of_single_members_are_not_projected_onto() {
 }
 
 #[derive(Module, Debug)]
-struct Tied {
+struct SharedEmbedding {
     embedding: Embedding,
 }
 
@@ -163,7 +163,7 @@ fn every_layer_with_rows_learns_by_part() {
     let device = Device::flex();
     let tokens = Tensor::<2, Int>::from_ints([[0, 3, 1], [3, 3, 2]], &device);
 
-    let model = Tied { embedding: EmbeddingConfig::new(5, 4).init(&device) };
+    let model = SharedEmbedding { embedding: EmbeddingConfig::new(5, 4).init(&device) };
     let of_tokens = |population: &Population, tied: bool| {
         population.evaluate(|members| {
             let x = model.embedding.forward(members.repeat(tokens.clone())); // [members · 2, 3, 4]

@@ -30,13 +30,13 @@ impl ModuleMapper for Fill {
 
 /// All values, as f64.
 fn values<M: Module>(model: &M) -> Vec<f64> {
-    struct Values(Vec<f64>);
-    impl ModuleVisitor for Values {
+    struct WeightValues(Vec<f64>);
+    impl ModuleVisitor for WeightValues {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             self.0.extend(param.val().into_data().iter::<f64>());
         }
     }
-    let mut values = Values(Vec::new());
+    let mut values = WeightValues(Vec::new());
     model.visit(&mut values);
     values.0
 }

@@ -260,7 +260,7 @@ fn nesting_is_refused() {
 }
 
 #[derive(Module, Debug)]
-struct Integers {
+struct IntegerModel {
     embedding: Embedding,
     norm: LayerNorm,
 }
@@ -270,9 +270,11 @@ struct Integers {
 fn integer_tables_and_vectors_are_exact() {
     let device = Device::flex();
     let on = (&device, integer_type(&device));
-    let model =
-        Integers { embedding: EmbeddingConfig::new(8, 8).init(&device), norm: LayerNormConfig::new(8).init(&device) };
-    let forward = |model: &Integers, tokens: Tensor<2, Int>, count: usize| {
+    let model = IntegerModel {
+        embedding: EmbeddingConfig::new(8, 8).init(&device),
+        norm: LayerNormConfig::new(8).init(&device),
+    };
+    let forward = |model: &IntegerModel, tokens: Tensor<2, Int>, count: usize| {
         let logits = model.norm.forward(model.embedding.forward(tokens)).reshape([count * 6, 8]);
         let targets: Vec<i8> = (0..count * 6).map(|row| (row % 6) as i8).collect();
         log_likelihood(logits, Tensor::from_data(TensorData::new(targets, [count * 6]), on), count, Rounding::Floor)

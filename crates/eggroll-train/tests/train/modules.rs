@@ -74,13 +74,13 @@ fn lines(device: &Device) -> (Tensor<4>, Tensor<1, Int>) {
 }
 
 fn parameters(model: &impl Module) -> Vec<Vec<f32>> {
-    struct Values(Vec<Vec<f32>>);
-    impl ModuleVisitor for Values {
+    struct FloatValues(Vec<Vec<f32>>);
+    impl ModuleVisitor for FloatValues {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             self.0.push(param.val().into_data().try_to_vec().expect("f32"));
         }
     }
-    let mut values = Values(Vec::new());
+    let mut values = FloatValues(Vec::new());
     model.visit(&mut values);
     values.0
 }
@@ -115,12 +115,12 @@ fn convolutions_learn_and_running_statistics_stay() {
 
 /// Scores of tokens by the embedding of the token before: the embedding is also the output layer.
 #[derive(Module, Debug)]
-struct Tied {
+struct TiedOutput {
     embedding: Embedding,
     norm: LayerNorm,
 }
 
-impl Tied {
+impl TiedOutput {
     fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         self.embedding.forward_transposed(self.norm.forward(self.embedding.forward_shared(tokens)))
     }
@@ -133,7 +133,7 @@ fn a_tied_parameter_has_one_estimate() {
     let (vocabulary, width, population, sigma) = (5, 3, 16, 0.1);
     for (noiser, rank) in [(NoiserConfig::from(EggrollConfig::new().with_rank(2)), 2), (OpenEsConfig::new().into(), 0)]
     {
-        let model = Tied {
+        let model = TiedOutput {
             embedding: EmbeddingConfig::new(vocabulary, width).init(&device),
             norm: LayerNormConfig::new(width).init(&device),
         };

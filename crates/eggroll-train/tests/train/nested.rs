@@ -35,13 +35,13 @@ fn on_threads(name: &str, test: impl FnOnce() -> String) {
 }
 
 /// Two models and their populations.
-struct Case {
+struct NestedCase {
     models: [Linear; 2],
     populations: [Population; 2],
     x: Tensor<2>,
 }
 
-impl Case {
+impl NestedCase {
     fn new() -> Self {
         let models = [6, 6].map(|width| layer_on(width, width, &Device::flex()));
         let ask = |model: &Linear| {
@@ -91,7 +91,7 @@ fn bits(fitness: &Fitness) -> Vec<u32> {
 #[test]
 fn inside_of_evaluations() {
     on_threads("inside_of_evaluations", || {
-        let case = Case::new();
+        let case = NestedCase::new();
         let plain = case.plain();
         let (inner, others) = (case.inner(&plain), case.others(&plain));
         let own = |members: &MemberChunk| members.mean(case.models[0].forward_shared(case.x.clone()));
@@ -112,7 +112,7 @@ fn inside_of_evaluations() {
 #[test]
 fn next_to_evaluations() {
     on_threads("next_to_evaluations", || {
-        let case = Case::new();
+        let case = NestedCase::new();
         let plain = case.plain();
         let inner = case.inner(&plain);
         let left = AtomicUsize::new(ROUNDS);
@@ -142,7 +142,7 @@ fn next_to_evaluations() {
 #[test]
 fn of_the_same_model() {
     on_threads("of_the_same_model", || {
-        let case = Case::new();
+        let case = NestedCase::new();
         let refused = |nested: &(dyn Fn() + Sync)| {
             let evaluate = || {
                 case.populations[0].evaluate(|members| {

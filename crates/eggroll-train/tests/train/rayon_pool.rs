@@ -17,12 +17,12 @@ const ROWS: usize = 4;
 const ROUNDS: usize = 1000;
 
 #[derive(Module, Debug)]
-struct Net {
+struct PoolNet {
     first: Linear,
     second: Linear,
 }
 
-impl Net {
+impl PoolNet {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         self.second.forward(self.first.forward_shared(x).clamp(-1.0, 1.0))
     }
@@ -38,17 +38,17 @@ fn values(tensor: Tensor<2>) -> Vec<f32> {
 }
 
 /// A model, its members, and what both give where there is no pool.
-struct Case {
-    net: Net,
+struct PoolCase {
+    net: PoolNet,
     x: Tensor<2>,
     population: Population,
     plain: Vec<f32>,
     fitness: Vec<f32>,
 }
 
-impl Case {
+impl PoolCase {
     fn new() -> Self {
-        let net = Net { first: layer(WIDTH, WIDTH), second: layer(WIDTH, 16) };
+        let net = PoolNet { first: layer(WIDTH, WIDTH), second: layer(WIDTH, 16) };
         let x = sines(ROWS * WIDTH).reshape([ROWS, WIDTH]);
         // Many more pairs than threads: every kernel has tasks for all of them.
         let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new());
@@ -87,7 +87,7 @@ fn pool(threads: usize) -> ThreadPool {
 
 #[test]
 fn members_differ_from_the_plain_model() {
-    let case = Case::new();
+    let case = PoolCase::new();
     let mut sorted = case.fitness.clone();
     sorted.sort_by(f32::total_cmp);
     sorted.dedup();
@@ -105,7 +105,7 @@ fn side_by_side(rounds: usize, job: impl Fn() + Sync) {
 
 #[test]
 fn joined_with_evaluate_a_model_is_plain() {
-    let case = Case::new();
+    let case = PoolCase::new();
     side_by_side(ROUNDS, || {
         rayon::join(|| case.check_members(), || case.check_plain());
     });
@@ -113,7 +113,7 @@ fn joined_with_evaluate_a_model_is_plain() {
 
 #[test]
 fn spawned_beside_evaluate_a_model_is_plain() {
-    let case = Case::new();
+    let case = PoolCase::new();
     side_by_side(ROUNDS, || {
         rayon::scope(|jobs| {
             jobs.spawn(|_| case.check_plain());
@@ -127,7 +127,7 @@ fn spawned_beside_evaluate_a_model_is_plain() {
 /// A job that panics while a kernel waits leaves the scope as it was.
 #[test]
 fn a_panic_in_a_wait_leaves_the_scope() {
-    let case = Case::new();
+    let case = PoolCase::new();
     let panicked = AtomicUsize::new(0);
     let fitness = case.evaluate(|| {
         let wait = || scope::suspended(|| -> () { panic!("a job's panic") });

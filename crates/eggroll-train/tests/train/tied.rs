@@ -17,11 +17,11 @@ const TIMES: usize = 3;
 
 /// One layer in three fields.
 #[derive(Module, Debug)]
-struct Tied<L: Module> {
+struct TiedLayers<L: Module> {
     layers: Vec<L>,
 }
 
-impl<L: Module> Tied<L> {
+impl<L: Module> TiedLayers<L> {
     fn of(layer: L) -> Self {
         Self { layers: vec![layer; TIMES] }
     }
@@ -71,7 +71,7 @@ fn train<M: Module>(
     model
 }
 
-fn evaluated(config: &EvolutionStrategyConfig, model: Tied<Linear>) -> Tied<Linear> {
+fn evaluated(config: &EvolutionStrategyConfig, model: TiedLayers<Linear>) -> TiedLayers<Linear> {
     train(config, model, |model, population| {
         population.evaluate(|members| score(members, model.forward(members.repeat(input()), Linear::forward)))
     })
@@ -90,7 +90,7 @@ fn tied_fields_move_as_one() {
     ];
     for config in configs.chain(more) {
         let layer = layer(4, 4);
-        let found = evaluated(&config, Tied::of(layer.clone()));
+        let found = evaluated(&config, TiedLayers::of(layer.clone()));
         let expected = train(&config, layer.clone(), |layer, population| {
             population.evaluate(|members| score(members, thrice(layer, members.repeat(input()))))
         });
@@ -104,8 +104,8 @@ fn tied_fields_move_as_one() {
 fn tied_fields_of_stock_layers_move_as_one() {
     for name in OptimizerConfig::NAMES.iter().filter(|name| **name != "integer_adam_w") {
         let config = config(EggrollConfig::new(), optimizer(name));
-        let stock = || Tied::of(nn::Linear::from(layer(4, 4)));
-        let forward = |model: &Tied<nn::Linear>, x: Tensor<2>| model.forward(x, nn::Linear::forward);
+        let stock = || TiedLayers::of(nn::Linear::from(layer(4, 4)));
+        let forward = |model: &TiedLayers<nn::Linear>, x: Tensor<2>| model.forward(x, nn::Linear::forward);
         let each = train(&config, stock(), |model, population| {
             population.evaluate_each(model, |member| -(forward(&member, input()) - 0.3).square().mean())
         });
@@ -127,7 +127,7 @@ fn tied_fields_of_half_precision_move_as_one() {
         for master_weights in [false, true] {
             let config = config(EggrollConfig::new(), optimizer("adam")).with_learning_rate(0.1);
             let config = config.with_master_weights(master_weights);
-            let found = train(&config, Tied::of(half.clone()), |model, population| {
+            let found = train(&config, TiedLayers::of(half.clone()), |model, population| {
                 population.evaluate(|members| {
                     let y = model.forward(members.repeat(input()).cast(dtype), Linear::forward);
                     score(members, y.cast(DType::F32))
@@ -150,7 +150,7 @@ fn tied_fields_of_integers_move_as_one() {
     for config in configs.map(|config| config.with_population_size(8)) {
         let (layer, x) = (layer(), Tensor::<2, Int>::ones([2, 4], &Device::flex()) * 16);
         let score = |members: &MemberChunk, y: Tensor<2, Int>| members.mean(y.float());
-        let found = train(&config, Tied::of(layer.clone()), |model, population| {
+        let found = train(&config, TiedLayers::of(layer.clone()), |model, population| {
             population.evaluate(|members| {
                 let forward = |x, field: &integer::Linear| field.forward(x);
                 score(members, model.layers.iter().fold(members.repeat(x.clone()), forward))
@@ -169,7 +169,7 @@ fn tied_fields_of_integers_move_as_one() {
 #[test]
 fn tied_fields_take_a_step_alone() {
     for name in OptimizerConfig::NAMES.iter().filter(|name| **name != "integer_adam_w") {
-        let model = Tied::of(layer(4, 4));
+        let model = TiedLayers::of(layer(4, 4));
         let mut gradients = GradientsParams::new();
         gradients.register(model.layers[0].weight.id, sines(16).reshape([4, 4]));
         let moved = optimizer(name).init().step(0.1, model.clone(), gradients);
@@ -205,7 +205,7 @@ fn fields_that_cannot_be_tied_are_refused() {
         let first = layer(4, 4);
         let other =
             Linear { weight: Param::initialized(first.weight.id, other.val()).set_require_grad(true), bias: None };
-        config(EggrollConfig::new(), SgdConfig::new()).try_init(&Tied { layers: vec![first, other] }).err()
+        config(EggrollConfig::new(), SgdConfig::new()).try_init(&TiedLayers { layers: vec![first, other] }).err()
     };
     assert!(refused(layer(4, 4).weight).is_none(), "equal values are tied");
     let half = layer(4, 4).weight.map(|weight| weight.cast(DType::BF16));
@@ -220,7 +220,7 @@ fn fields_that_cannot_be_tied_are_refused() {
         }
     }
     let layers = vec![layer(4, 4); 2];
-    let half_frozen = Tied { layers: vec![layers[0].clone().no_grad(), layers[1].clone()] };
+    let half_frozen = TiedLayers { layers: vec![layers[0].clone().no_grad(), layers[1].clone()] };
     let found = config(EggrollConfig::new(), SgdConfig::new()).try_init(&half_frozen).err();
     assert!(matches!(found, Some(Error::Table(TableError::Tied { differs: "no_grad()", .. }))), "{found:?}");
 }
@@ -228,12 +228,12 @@ fn fields_that_cannot_be_tied_are_refused() {
 /// Fields that the program moves one by one are no longer one parameter.
 #[test]
 fn tied_fields_that_come_apart_are_refused() {
-    let mut model = Tied::of(layer(4, 4));
+    let mut model = TiedLayers::of(layer(4, 4));
     let mut strategy = config(EggrollConfig::new(), SgdConfig::new()).init(&model);
     let times = |layer: &mut Linear, by: f32| layer.weight = layer.weight.clone().map(|weight| weight * by);
     times(&mut model.layers[1], 1.0);
     let population = strategy.ask();
-    let evaluate = |model: &Tied<Linear>| {
+    let evaluate = |model: &TiedLayers<Linear>| {
         population.evaluate(|members| score(members, model.forward(members.repeat(input()), Linear::forward)))
     };
     let fitness = evaluate(&model);
@@ -248,8 +248,9 @@ fn tied_fields_that_come_apart_are_refused() {
 #[test]
 fn loaded_models() {
     let config = config(EggrollConfig::new(), AdamConfig::new());
-    let start = Tied::of(layer(4, 4));
-    let fresh = || Tied::of(Linear { weight: layer(4, 4).weight.map(|weight| weight * 0.0), bias: layer(4, 4).bias });
+    let start = TiedLayers::of(layer(4, 4));
+    let fresh =
+        || TiedLayers::of(Linear { weight: layer(4, 4).weight.map(|weight| weight * 0.0), bias: layer(4, 4).bias });
     let loaded = fresh().load_record(start.clone().into_record());
     let (found, expected) = (evaluated(&config, loaded), evaluated(&config, start));
     assert!(found.is_tied());
@@ -261,6 +262,6 @@ fn loaded_models() {
     // One field of a new identifier is another parameter.
     let Linear { weight, bias } = layer(4, 4);
     let own = Linear { weight: Param::initialized(ParamId::new(), weight.val()).set_require_grad(true), bias: None };
-    let two = Tied { layers: vec![Linear { weight, bias }, own] };
+    let two = TiedLayers { layers: vec![Linear { weight, bias }, own] };
     assert!(!evaluated(&config, two).is_tied());
 }

@@ -6,7 +6,7 @@ mod reset;
 
 use super::columns::{GAME, POINTS, TRICKS};
 use super::tensors::{column, modulo};
-use super::{DOMINOES, Game, HAND, State, TensorRules};
+use super::{DOMINOES, Game, HAND, HandState, TensorRules};
 use burn::tensor::Tensor;
 use eggroll::rl::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use observation::OBSERVATION;
@@ -161,7 +161,7 @@ fn split(state: &mut [f32]) -> (&mut [f32; GAME], &mut [f32]) {
     state.split_first_chunk_mut().expect("a state begins with a game")
 }
 
-fn is_turn_of(side: usize, state: &State) -> bool {
+fn is_turn_of(side: usize, state: &HandState) -> bool {
     state.mover() % 2 == side && !state.is_over()
 }
 

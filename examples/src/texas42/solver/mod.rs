@@ -5,9 +5,9 @@ mod order;
 mod search;
 mod table;
 
-use super::{DOMINOES, DominoSet, PLAYERS, State, Trumps};
+use super::{DOMINOES, DominoSet, HandState, PLAYERS, Trumps};
 use search::{OpenTrick, Search};
-use table::Table;
+use table::TranspositionTable;
 
 /// A solver of hands with all dominoes open (perfect information, double dummy). Its values are exact.
 ///
@@ -22,7 +22,7 @@ use table::Table;
 /// table.
 #[derive(Clone, Debug)]
 pub struct Solver {
-    table: Table,
+    table: TranspositionTable,
     visited: u64,
     /// The deal whose bounds are in the table: who held which domino, and the trumps.
     hands: [DominoSet; PLAYERS],
@@ -40,7 +40,7 @@ impl Solver {
     /// A solver with a table of at least this many positions, at most `2³⁰`, eight bytes each. The table does not grow:
     /// with a small one it is slower.
     pub fn new(capacity: usize) -> Self {
-        Self { table: Table::new(capacity), visited: 0, hands: [DominoSet::EMPTY; PLAYERS], trumps: None }
+        Self { table: TranspositionTable::new(capacity), visited: 0, hands: [DominoSet::EMPTY; PLAYERS], trumps: None }
     }
 
     /// How many positions before a lead were searched so far. It depends on nothing but the states that were asked for,
@@ -57,14 +57,14 @@ impl Solver {
     }
 
     /// Points that players 0 and 2 get from here on, with those of the current trick. Complete tricks do not count.
-    pub fn value(&mut self, state: &State) -> i32 {
+    pub fn value(&mut self, state: &HandState) -> i32 {
         self.keep_or_clear(state);
         self.narrow(state, guess(state))
     }
 
     /// The value of each legal move to the side of the next player, by index of the domino: points that the side gets
     /// from here on, with those of the current trick. `None` for all other dominoes.
-    pub fn action_values(&mut self, state: &State) -> [Option<i32>; DOMINOES] {
+    pub fn action_values(&mut self, state: &HandState) -> [Option<i32>; DOMINOES] {
         self.keep_or_clear(state);
         let total = i32::from(state.points_left());
         let mut values = [None; DOMINOES];
@@ -81,7 +81,7 @@ impl Solver {
     }
 
     /// Keeps the table if the state is of the same deal: then the dominoes that are left still say who holds them.
-    fn keep_or_clear(&mut self, state: &State) {
+    fn keep_or_clear(&mut self, state: &HandState) {
         let trumps = state.contract().trumps();
         let same_deal = state.hands().iter().zip(&self.hands).all(|(now, then)| now.is_subset(*then));
         if !same_deal || self.trumps != Some(trumps) {
@@ -91,7 +91,7 @@ impl Solver {
     }
 
     /// The value, by searches with an empty window: first at the one that is expected and its neighbor, then by halves.
-    fn narrow(&mut self, state: &State, expected: i32) -> i32 {
+    fn narrow(&mut self, state: &HandState, expected: i32) -> i32 {
         if state.is_over() {
             return 0;
         }
@@ -113,7 +113,7 @@ impl Solver {
     }
 
     /// A bound of the value: a lower one from the target on, else an upper one.
-    fn search(&mut self, state: &State, target: i32) -> i32 {
+    fn search(&mut self, state: &HandState, target: i32) -> i32 {
         let trumps = state.contract().trumps();
         let hands = state.hands().map(DominoSet::bits);
         let mut search = Search::new(trumps, &mut self.table);
@@ -127,7 +127,7 @@ impl Solver {
 }
 
 /// A first guess of the value: the side that plays next mostly gets more than half.
-fn guess(state: &State) -> i32 {
+fn guess(state: &HandState) -> i32 {
     let total = i32::from(state.points_left());
     let own = total * 5 / 8;
     if state.mover().is_multiple_of(2) { own } else { total - own }

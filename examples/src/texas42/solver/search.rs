@@ -2,7 +2,7 @@
 
 use super::super::trumps::Rules;
 use super::super::{DominoSet, PLAYERS, Suit, Trick, Trumps};
-use super::table::Table;
+use super::table::TranspositionTable;
 
 /// The dominoes of each player, as bits.
 pub(super) type Hands = [u32; PLAYERS];
@@ -75,12 +75,12 @@ impl Best {
 pub(super) struct Search<'a> {
     pub(super) rules: &'static Rules,
     pub(super) trumps: u32,
-    table: &'a mut Table,
+    table: &'a mut TranspositionTable,
     visited: u64,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(trumps: Trumps, table: &'a mut Table) -> Self {
+    pub(super) fn new(trumps: Trumps, table: &'a mut TranspositionTable) -> Self {
         Self { rules: trumps.rules(), trumps: trumps.trumps().bits(), table, visited: 0 }
     }
 

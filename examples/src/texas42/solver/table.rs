@@ -19,13 +19,13 @@ pub(super) struct Entry {
 /// An open-addressed table of fixed size, in buckets of four entries. Entries of one generation belong to one deal and
 /// one trump, so that the dominoes that are left say who holds them.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(super) struct TranspositionTable {
     entries: Vec<[Entry; WAYS]>,
     generation: u8,
     shift: u32,
 }
 
-impl Table {
+impl TranspositionTable {
     /// A table of at least this many entries, a power of two.
     pub(super) fn new(capacity: usize) -> Self {
         let buckets = capacity.div_ceil(WAYS).clamp(2, 1 << 28).next_power_of_two();

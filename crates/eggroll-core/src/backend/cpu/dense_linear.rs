@@ -4,7 +4,7 @@ use super::dots::{DotRows, Dots, Out};
 use super::linear::{BiasSlice, LinearSlices};
 use super::product::Product;
 use super::scratch::with_scratch;
-use super::source::Source;
+use super::source::SourceSlice;
 use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
 use crate::ops::DenseNoise;
 use crate::simd::dispatch;
@@ -20,7 +20,7 @@ pub(crate) fn strip_rows([rows, columns]: [usize; 2]) -> usize {
 }
 
 /// Writes `y : [members · rows, d_output]`.
-pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source, y: &mut [f32]) {
+pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: SourceSlice, y: &mut [f32]) {
     if y.is_empty() {
         return;
     }
@@ -59,7 +59,7 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source
 struct DenseTask<'a> {
     op: &'a LinearSlices<'a>,
     noise: &'a DenseNoise,
-    source: Source<'a>,
+    source: SourceSlice<'a>,
     pair: u32,
     x: &'a [f32],
     rows: usize,

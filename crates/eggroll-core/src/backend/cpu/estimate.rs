@@ -2,7 +2,7 @@
 
 use super::product::Product;
 use super::scratch::with_scratch;
-use super::source::Source;
+use super::source::SourceSlice;
 use super::tile::{MAX_COLUMNS, Panels, Strided};
 use crate::ops::{DenseNoise, LowRankNoise};
 use crate::rng::fill_noise;
@@ -24,7 +24,7 @@ const TASK_ELEMENTS: usize = 4096;
 pub(crate) fn low_rank_estimate(
     weights: &[f32],
     noise: &LowRankNoise,
-    source: Source,
+    source: SourceSlice,
     first: u32,
     [d_input, d_output]: [usize; 2],
     sum: &mut [f32],
@@ -146,7 +146,7 @@ fn pack_columns(matrix: &[f32], columns: usize, blocks: &mut [f32]) {
 }
 
 /// Adds to `sum` (any shape, flat) the pairs from `first` on, weighted.
-pub(crate) fn dense_estimate(weights: &[f32], noise: &DenseNoise, source: Source, first: u32, sum: &mut [f32]) {
+pub(crate) fn dense_estimate(weights: &[f32], noise: &DenseNoise, source: SourceSlice, first: u32, sum: &mut [f32]) {
     let elements = sum.len();
     let traced = profile::enabled();
     sum.par_chunks_mut(TASK_ELEMENTS).enumerate().for_each(|(task, sum)| {

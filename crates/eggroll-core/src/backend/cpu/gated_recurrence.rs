@@ -28,13 +28,13 @@ pub(crate) fn gated_recurrence(operands: [&[f32]; 4], [steps, width]: [usize; 2]
     let rows = rows.zip(candidate.par_chunks_exact(each)).zip(kept.par_chunks_exact(steps));
     rows.zip(state.par_chunks_exact(width)).with_min_len(TASK.div_ceil(each)).for_each(
         |((((states, forget), candidate), kept), state)| {
-            dispatch(Sequence { forget, candidate, kept, state, states });
+            dispatch(RecurrenceSequence { forget, candidate, kept, state, states });
         },
     );
 }
 
 /// One sequence.
-struct Sequence<'a> {
+struct RecurrenceSequence<'a> {
     forget: &'a [f32],
     candidate: &'a [f32],
     kept: &'a [f32],
@@ -42,7 +42,7 @@ struct Sequence<'a> {
     states: &'a mut [MaybeUninit<f32>],
 }
 
-impl Kernel for Sequence<'_> {
+impl Kernel for RecurrenceSequence<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! What the low-rank and the dense perturbed linear share: operands, bias rows, the unperturbed product.
 
 use super::product::Product;
-use super::source::Source;
+use super::source::SourceSlice;
 use super::tile::{MAX_COLUMNS, Packed, Strided};
 use crate::ops::{DenseNoise, PairRange};
 use crate::simd::{Kernel, Simd, dispatch};
@@ -48,14 +48,14 @@ pub(crate) struct LinearSlices<'a> {
 pub(crate) enum BiasSlice<'a> {
     None,
     Plain(&'a [f32]),
-    Perturbed(&'a [f32], DenseNoise, Source<'a>),
+    Perturbed(&'a [f32], DenseNoise, SourceSlice<'a>),
 }
 
 impl BiasSlice<'_> {
     /// Floats of noise that are drawn for one pair.
     pub(crate) fn drawn(&self) -> usize {
         match self {
-            Self::Perturbed(bias, _, Source::Drawn) => bias.len(),
+            Self::Perturbed(bias, _, SourceSlice::Drawn) => bias.len(),
             _ => 0,
         }
     }

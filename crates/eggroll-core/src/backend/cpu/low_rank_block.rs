@@ -1,7 +1,7 @@
 //! Consecutive pairs under low-rank noise: their factors, found or drawn, and their biases.
 
 use super::linear::{BiasSlice, LinearSlices};
-use super::source::Source;
+use super::source::SourceSlice;
 use super::tile::MAX_COLUMNS;
 use crate::ops::LowRankNoise;
 use crate::rng::fill_noise;
@@ -11,10 +11,10 @@ use crate::work::profile::{self, Component};
 pub(super) const MAX_PAIRS: usize = 32;
 
 /// Consecutive pairs that one task works on.
-pub(super) struct Block<'a> {
+pub(super) struct PairBlock<'a> {
     pub(super) op: &'a LinearSlices<'a>,
     pub(super) noise: &'a LowRankNoise,
-    pub(super) source: Source<'a>,
+    pub(super) source: SourceSlice<'a>,
     /// Floats of one pair's factors.
     pub(super) factors: usize,
     pub(super) first: u32,
@@ -22,7 +22,7 @@ pub(super) struct Block<'a> {
     pub(super) traced: bool,
 }
 
-impl Block<'_> {
+impl PairBlock<'_> {
     pub(super) fn rows(&self) -> usize {
         self.pairs * 2 * self.op.rows
     }
@@ -64,7 +64,7 @@ impl Block<'_> {
         let not_held = factors[..self.pairs].iter_mut().filter(|factors| factors.is_empty());
         not_held.zip(drawn_factors.chunks_exact(self.factors)).for_each(|(factors, drawn)| *factors = drawn);
         let together = match self.source {
-            Source::Drawn => Some(drawn_factors),
+            SourceSlice::Drawn => Some(drawn_factors),
             _ => self.source.held_together(self.noise.key, self.first, self.pairs, self.factors),
         };
         if !matches!(self.op.bias, BiasSlice::None) {

@@ -3,11 +3,11 @@
 use super::dots::{DotRows, Out, dots};
 use super::epilogue::LowRankEpilogue;
 use super::linear::{BiasSlice, LinearSlices};
-use super::low_rank_block::{Block, MAX_PAIRS, Prepared};
+use super::low_rank_block::{MAX_PAIRS, PairBlock, Prepared};
 use super::low_rank_shared::Shared;
 use super::product::for_vectors;
 use super::scratch::with_scratch;
-use super::source::Source;
+use super::source::SourceSlice;
 use super::tile::{Epilogue, MAX_COLUMNS, Packed, Strided, Tile, TileArea, multiply};
 use crate::ops::LowRankNoise;
 use crate::simd::{Kernel, Simd, dispatch};
@@ -19,7 +19,12 @@ use std::mem::MaybeUninit;
 const SHARED_NOISE: usize = 16 * 1024;
 
 /// Writes every element of `y : [members · rows, d_output]`.
-pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, source: Source, y: &mut [MaybeUninit<f32>]) {
+pub(crate) fn low_rank_linear(
+    op: &LinearSlices,
+    noise: &LowRankNoise,
+    source: SourceSlice,
+    y: &mut [MaybeUninit<f32>],
+) {
     if y.is_empty() {
         return;
     }
@@ -33,7 +38,7 @@ pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, source: S
     let traced = profile::enabled();
     y.par_chunks_mut(step * pair_len).enumerate().for_each(|(task, y)| {
         let first = op.pairs.first + (task * step) as u32;
-        let block = Block { op, noise, source, factors, first, pairs: y.len() / pair_len, traced };
+        let block = PairBlock { op, noise, source, factors, first, pairs: y.len() / pair_len, traced };
         with_scratch(block.scratch_len(), |scratch| match (op.shared, &packed) {
             (None, Some(packed)) => {
                 let x = &op.x[task * step * 2 * op.rows * op.d_input..];
@@ -46,7 +51,7 @@ pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, source: S
 }
 
 struct PerMember<'a> {
-    block: Block<'a>,
+    block: PairBlock<'a>,
     x: &'a [f32],
     packed: &'a Packed,
     scratch: &'a mut [f32],
@@ -123,7 +128,7 @@ impl AddLowRank {
     /// Panics unless everything is as large as the block.
     #[inline(always)]
     fn new(
-        block: &Block,
+        block: &PairBlock,
         t: &[f32],
         factors: &[&[f32]; MAX_PAIRS],
         biases: &[f32],

@@ -3,7 +3,7 @@
 use super::dots::{DotRows, Out, dots};
 use super::epilogue::LowRankEpilogue;
 use super::linear::{BiasSlice, SharedRows};
-use super::low_rank_block::{Block, Prepared};
+use super::low_rank_block::{PairBlock, Prepared};
 use super::product::{Product, for_vectors, load_some};
 use super::tile::{Panels, Strided};
 use crate::simd::{Kernel, Simd};
@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 
 /// One task.
 pub(super) struct Shared<'a> {
-    pub(super) block: Block<'a>,
+    pub(super) block: PairBlock<'a>,
     pub(super) shared: &'a SharedRows,
     pub(super) scratch: &'a mut [f32],
     pub(super) y: &'a mut [MaybeUninit<f32>],

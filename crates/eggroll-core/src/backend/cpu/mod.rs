@@ -43,7 +43,7 @@ pub(crate) use patches::patches;
 pub(crate) use perturbed_embedding::{EmbeddingSlices, perturbed_embedding};
 pub(crate) use rms_norm::{rms_norm, rms_normalized};
 pub(crate) use row_projection::row_projection;
-pub(crate) use source::Source;
+pub(crate) use source::SourceSlice;
 pub(crate) use tile::MAX_COLUMNS;
 pub(crate) use transformer::{
     Attend, Matrix, MatrixProduct, PackedRows, RowNoise, Wkv7, group_norm, log_sum_exp, place, rotary, swiglu,

@@ -2,7 +2,7 @@
 //! once for a pair, however often its members look a row up.
 
 use super::scratch::reuse;
-use super::source::Source;
+use super::source::SourceSlice;
 use crate::ops::{MatrixNoise, PairRange};
 use crate::rng::normal::GROUP;
 use crate::work::profile::{self, Component};
@@ -33,7 +33,7 @@ thread_local! {
 }
 
 /// Writes `y : [members · rows, d_model]`.
-pub(crate) fn perturbed_embedding(op: &EmbeddingSlices, noise: MatrixNoise, source: Source, y: &mut [f32]) {
+pub(crate) fn perturbed_embedding(op: &EmbeddingSlices, noise: MatrixNoise, source: SourceSlice, y: &mut [f32]) {
     if y.is_empty() {
         return;
     }
@@ -119,7 +119,7 @@ impl Pair<'_> {
 /// One pair's noise of the matrix.
 struct PairStream<'a> {
     noise: MatrixNoise,
-    source: Source<'a>,
+    source: SourceSlice<'a>,
     pair: u32,
     shape: [usize; 2],
 }

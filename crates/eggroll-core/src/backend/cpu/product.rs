@@ -50,20 +50,20 @@ impl Kernel for Product<'_> {
     unsafe fn run<S: Simd>(self) {
         let Self { rows, columns, depth, x, panels, target, add } = self;
         assert!(end([rows, columns], [columns, 1]).is_some_and(|end| end <= target.len()), "the target of a product");
-        let mut target = Target { pointer: target.as_mut_ptr(), stride: columns, add };
+        let mut target = OutputMatrix { pointer: target.as_mut_ptr(), stride: columns, add };
         // SAFETY: the processor has the instruction set by this function's contract; the target was found to hold the product.
         unsafe { multiply::<S, _>(rows, columns, depth, x, panels, &mut target) }
     }
 }
 
 /// An output matrix that tiles are written to, or added to: as many rows as the product has, `stride` columns each.
-struct Target {
+struct OutputMatrix {
     pointer: *mut f32,
     stride: usize,
     add: bool,
 }
 
-impl Epilogue for Target {
+impl Epilogue for OutputMatrix {
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, place: TileArea, tile: &Tile) {
         for r in 0..place.rows {

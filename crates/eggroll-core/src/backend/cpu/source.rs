@@ -6,7 +6,7 @@ use crate::rng::key::NoiseKey;
 
 /// [`NoiseSource`](crate::ops::NoiseSource) on slices.
 #[derive(Clone, Copy)]
-pub(crate) enum Source<'a> {
+pub(crate) enum SourceSlice<'a> {
     Drawn,
     /// Noise of pairs from `first` on.
     Cached {
@@ -16,7 +16,7 @@ pub(crate) enum Source<'a> {
     Table(&'a [f32]),
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceSlice<'a> {
     /// Whether the noise of some pairs has to be written: it is drawn, or it is that of baselines.
     pub(crate) fn writes(&self, key: NoiseKey) -> bool {
         matches!(self, Self::Drawn) || key.has_baselines()

@@ -1,7 +1,7 @@
 //! Noise by element: `θ + s·σ·ε` for every member, and the noise itself.
 
 use super::linear::BiasSlice;
-use super::source::Source;
+use super::source::SourceSlice;
 use crate::ops::{DenseNoise, PairRange};
 use crate::rng::fill_noise;
 use crate::rng::key::NoiseKey;
@@ -9,7 +9,13 @@ use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 
 /// Writes `y : [members, n]`.
-pub(crate) fn perturbed_vector(vector: &[f32], noise: DenseNoise, source: Source, pairs: PairRange, y: &mut [f32]) {
+pub(crate) fn perturbed_vector(
+    vector: &[f32],
+    noise: DenseNoise,
+    source: SourceSlice,
+    pairs: PairRange,
+    y: &mut [f32],
+) {
     if y.is_empty() {
         return;
     }

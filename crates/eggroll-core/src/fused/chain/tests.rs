@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor, TensorData, activation::relu};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-type Net = (Vec<Param<Tensor<2>>>, Vec<Param<Tensor<1>>>);
+type ChainLayers = (Vec<Param<Tensor<2>>>, Vec<Param<Tensor<1>>>);
 
 const PAIRS: PairRange = PairRange { first: 3, count: 3 };
 const SIZES: [usize; 4] = [5, 37, 20, 3];
@@ -24,7 +24,7 @@ fn tensor<const D: usize>(shape: [usize; D], salt: usize) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values(shape.iter().product(), salt), shape), &Device::flex())
 }
 
-fn net(sizes: &[usize]) -> Net {
+fn net(sizes: &[usize]) -> ChainLayers {
     let layers = || sizes.windows(2).enumerate();
     let weights = layers().map(|(i, size)| Param::from_tensor(tensor([size[0], size[1]], i)));
     let biases = layers().map(|(i, size)| Param::from_tensor(tensor([size[1]], 10 + i)));
@@ -35,13 +35,13 @@ fn noisers() -> [NoiserConfig; 3] {
     [EggrollConfig::new().into(), EggrollConfig::new().with_rank(3).into(), OpenEsConfig::new().into()]
 }
 
-fn perturbation(net: &Net, noiser: &NoiserConfig) -> Perturbation {
+fn perturbation(net: &ChainLayers, noiser: &NoiserConfig) -> Perturbation {
     let noiser = noiser.init().expect("valid");
     let table = Arc::new(ParameterTable::new(net, noiser.as_ref(), &[]).expect("valid"));
     Perturbation { noiser, table, seed: 9, generation: 4, sigma: 0.25, held: Arc::default() }
 }
 
-fn chain(net: &Net, noiser: &NoiserConfig) -> Chain {
+fn chain(net: &ChainLayers, noiser: &NoiserConfig) -> Chain {
     let layers = net.0.iter().zip(&net.1).enumerate().map(|(i, (weight, bias))| {
         let activation = if i + 1 == net.0.len() { ChainActivation::Identity } else { ChainActivation::Relu };
         ChainLayer { weight, bias: Some(bias), activation }

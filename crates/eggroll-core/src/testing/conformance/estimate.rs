@@ -4,7 +4,7 @@ use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, va
 use crate::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange};
 use crate::rng::NoiseDistribution;
 use crate::rng::key::NoiseKey;
-use crate::testing::reference::floats::members::{self as oracle, Noise};
+use crate::testing::reference::floats::members::{self as oracle, OracleNoise};
 use burn::tensor::{DType, Tensor};
 
 /// Pairs, d_input, d_output, rank.
@@ -26,11 +26,11 @@ const CASES: [(usize, usize, usize, usize); 10] = [
 const WIDE_CASES: [(usize, usize, usize, usize); 4] =
     [(12, 320, 450, 1), (5, 513, 257, 3), (6, 256, 320, 2), (1024, 256, 256, 1)];
 
-fn found(on: &Implementation, noise: Noise, weights: &[f64], first: u32, shape: [usize; 2]) -> Vec<f32> {
+fn found(on: &Implementation, noise: OracleNoise, weights: &[f64], first: u32, shape: [usize; 2]) -> Vec<f32> {
     let weights = on.tensor(weights, [weights.len()]);
     match noise {
-        Noise::LowRank(noise) => values(on.low_rank_estimate(weights, noise, NoiseSource::Drawn, first, shape)),
-        Noise::Dense(noise) => {
+        OracleNoise::LowRank(noise) => values(on.low_rank_estimate(weights, noise, NoiseSource::Drawn, first, shape)),
+        OracleNoise::Dense(noise) => {
             values(on.dense_estimate(weights, noise, NoiseSource::Drawn, first, shape[0] * shape[1]))
         }
     }
@@ -48,7 +48,9 @@ fn estimates_equal_explicit_sum(key: NoiseKey) {
         let (weights, shape) = (inputs(pairs, 4), [d_input, d_output]);
         let low_rank = LowRankNoise::new(key, rank, 0.2);
         let signs = LowRankNoise { signs: true, ..low_rank };
-        for noise in [Noise::LowRank(low_rank), Noise::LowRank(signs), Noise::Dense(DenseNoise::new(key, 0.2))] {
+        for noise in
+            [OracleNoise::LowRank(low_rank), OracleNoise::LowRank(signs), OracleNoise::Dense(DenseNoise::new(key, 0.2))]
+        {
             let expected = oracle::estimate(&weights, noise, 3, shape);
             // A single sign may well be the next pair's too.
             let other = (4..).find(|first| oracle::estimate(&weights, noise, *first, shape) != expected);
@@ -70,12 +72,12 @@ fn wide_layers() {
         let (weights, shape) = (inputs(pairs, 4), [d_input, d_output]);
         let key = NoiseKey::new(78, 1, 0).with_distribution(DISTRIBUTIONS[index % 2]);
         let noise = LowRankNoise { signs: index == 2, ..LowRankNoise::new(key, rank, 0.2) };
-        let expected = oracle::estimate(&weights, Noise::LowRank(noise), 3, shape);
+        let expected = oracle::estimate(&weights, OracleNoise::LowRank(noise), 3, shape);
         for on in implementations() {
-            let result = found(&on, Noise::LowRank(noise), &weights, 3, shape);
+            let result = found(&on, OracleNoise::LowRank(noise), &weights, 3, shape);
             let off = on.distance(&result, &expected, pairs * rank);
             assert!(off < 1.0, "{}, case {index}: {off}", on.name);
-            let shifted = found(&on, Noise::LowRank(noise), &weights, 4, shape);
+            let shifted = found(&on, OracleNoise::LowRank(noise), &weights, 4, shape);
             assert!(on.distance(&shifted, &expected, pairs * rank) > 10.0, "canary: {}, case {index}", on.name);
             let elements = rank * (d_input + d_output);
             let held = ops::noise(key, PairRange::new(2, pairs as u32 + 2), elements, &on.device, DType::F32);
@@ -92,7 +94,7 @@ fn small_weights_of_wide_layers() {
     let (shape, small) = ([256, 257], 1.0 / 1024.0);
     let noise = LowRankNoise::new(NoiseKey::new(79, 1, 0), 1, small);
     let weights: Vec<f64> = (0..1024).map(|pair| if pair % 3 == 0 { small } else { -small }).collect();
-    let expected = oracle::estimate(&weights, Noise::LowRank(noise), 0, shape);
+    let expected = oracle::estimate(&weights, OracleNoise::LowRank(noise), 0, shape);
     let largest = expected.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
     for on in implementations() {
         for (dtype, epsilon) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
@@ -117,7 +119,7 @@ fn signs_of_factors() {
         let signs = LowRankNoise { signs: true, ..low_rank };
         for on in implementations() {
             let weights = inputs(7, 4);
-            let of = |noise| found(&on, Noise::LowRank(noise), &weights, 0, shape);
+            let of = |noise| found(&on, OracleNoise::LowRank(noise), &weights, 0, shape);
             assert_eq!(of(low_rank) == of(signs), distribution == NoiseDistribution::Rademacher, "{}", on.name);
             let noise = Tensor::zeros([7, 2 * (19 + 35)], &on.device);
             let source = NoiseSource::Cached { noise, first_pair: 0 };
@@ -142,7 +144,7 @@ fn refuses_a_product_with_signs() {
 fn ties_cancel() {
     let noise = LowRankNoise::new(NoiseKey::new(1, 1, 1), 2, 1.0);
     for on in implementations() {
-        let estimate = |weights: &[f64]| found(&on, Noise::LowRank(noise), weights, 0, [19, 5]);
+        let estimate = |weights: &[f64]| found(&on, OracleNoise::LowRank(noise), weights, 0, [19, 5]);
         assert!(estimate(&[0.0; 6]).iter().all(|value| *value == 0.0), "{}", on.name);
         let alone: Vec<f64> = estimate(&[0.5]).into_iter().map(f64::from).collect();
         assert!(distance(&estimate(&[0.5, 0.0, 0.0]), &alone, 2) < 0.1, "{}", on.name);

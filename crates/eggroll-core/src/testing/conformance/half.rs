@@ -3,7 +3,7 @@
 use super::{Implementation, implementations, inputs, values};
 use crate::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, SparseNoise};
 use crate::rng::key::{NoiseKey, PairRange};
-use crate::testing::reference::floats::members::{self as oracle, Noise};
+use crate::testing::reference::floats::members::{self as oracle, OracleNoise};
 use crate::testing::reference::{dense_noise, floats};
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
@@ -75,19 +75,19 @@ fn noisy(on: &Implementation, dtype: DType, generation: u32, shape: [usize; 2]) 
         let operands = || (half(&x, [rows, d_input]), half(&w, shape));
         let (x, w) = operands();
         let y = on.low_rank_linear(x, w, perturbed(), low_rank(generation), NoiseSource::Drawn, members);
-        add("low-rank linear", y.flatten(0, 1), expected(Noise::LowRank(low_rank(0))), 2 * d_input);
+        add("low-rank linear", y.flatten(0, 1), expected(OracleNoise::LowRank(low_rank(0))), 2 * d_input);
         let (x, w) = operands();
         let y = on.dense_linear(x, w, perturbed(), dense(generation), NoiseSource::Drawn, members);
-        add("dense linear", y.flatten(0, 1), expected(Noise::Dense(dense(0))), 2 * d_input);
+        add("dense linear", y.flatten(0, 1), expected(OracleNoise::Dense(dense(0))), 2 * d_input);
     }
     let y = on.perturbed_vector(vector(257, 5), dense(generation), NoiseSource::Drawn, PAIRS);
     add("vector", y.flatten(0, 1), expected_vector(&coarse(257, 5)), 1);
     let weights = || half_weights(on, &weights, dtype);
     let estimate = |noise| oracle::estimate(&coarse(PAIRS.count as usize, 4), noise, PAIRS.first, shape);
     let g = on.low_rank_estimate(weights(), low_rank(generation), NoiseSource::Drawn, PAIRS.first, shape);
-    add("low-rank estimate", g.flatten(0, 1), estimate(Noise::LowRank(low_rank(0))), 1);
+    add("low-rank estimate", g.flatten(0, 1), estimate(OracleNoise::LowRank(low_rank(0))), 1);
     let g = on.dense_estimate(weights(), dense(generation), NoiseSource::Drawn, PAIRS.first, d_input * d_output);
-    add("dense estimate", g, estimate(Noise::Dense(dense(0))), 1);
+    add("dense estimate", g, estimate(OracleNoise::Dense(dense(0))), 1);
     if !on.portable {
         let noise = ops::noise(key(generation), PAIRS, 257, &on.device, dtype).flatten(0, 1);
         let expected = (0..PAIRS.count).flat_map(|pair| dense_noise(key(0), PAIRS.first + pair, 257)).collect();
@@ -160,13 +160,13 @@ fn equals_oracle() {
     }
 }
 
-/// Noise that is held has the digits of its type, where drawn noise may have those of float32: both are within roundings of the oracle.
+/// OracleNoise that is held has the digits of its type, where drawn noise may have those of float32: both are within roundings of the oracle.
 #[test]
 fn held_noise_rounds() {
     let ([d_input, d_output], members) = (SHAPES[1], LinearMembers { pairs: PAIRS, input: InputRows::PerMember });
     let rows = ROWS * PAIRS.members();
     let (x, w) = (coarse(rows * d_input, 1), coarse(d_input * d_output, 2));
-    let expected = oracle::linear(&x, &w, None, Noise::LowRank(low_rank(0)), members, SHAPES[1]);
+    let expected = oracle::linear(&x, &w, None, OracleNoise::LowRank(low_rank(0)), members, SHAPES[1]);
     for (dtype, epsilon) in TYPES {
         for on in implementations().iter().filter(|on| !on.portable && on.device.supports_dtype(dtype)) {
             let off = |generation| {

@@ -3,7 +3,7 @@
 use super::{DISTRIBUTIONS, Implementation, distance, implementations, implementations_of, inputs, values};
 use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange};
 use crate::rng::key::NoiseKey;
-use crate::testing::reference::floats::members::{self as oracle, Noise};
+use crate::testing::reference::floats::members::{self as oracle, OracleNoise};
 use crate::work::counters;
 use burn::tensor::{Tensor, TensorData};
 
@@ -31,30 +31,30 @@ const CASES: [(u32, usize, usize, usize, usize); 16] = [
 const ON_WEBGPU: [usize; 6] = [3, 4, 8, 9, 11, 12];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Bias {
+pub(super) enum BiasCase {
     None,
     Plain,
     Perturbed,
 }
 
-pub(super) struct Case {
+pub(super) struct LinearCase {
     pub x: Vec<f64>,
     w: Vec<f64>,
     bias: Vec<f64>,
     pub shape: [usize; 2],
     pub members: LinearMembers,
-    bias_kind: Bias,
+    bias_kind: BiasCase,
 }
 
 const BIAS_NOISE: f64 = 0.3;
 
-impl Case {
-    fn new(index: usize, input: InputRows, bias_kind: Bias) -> (Self, usize) {
+impl LinearCase {
+    fn new(index: usize, input: InputRows, bias_kind: BiasCase) -> (Self, usize) {
         let (pairs, rows, d_input, d_output, rank) = CASES[index];
         (Self::of((pairs, rows), [d_input, d_output], input, bias_kind), rank)
     }
 
-    pub fn of((pairs, rows): (u32, usize), shape: [usize; 2], input: InputRows, bias_kind: Bias) -> Self {
+    pub fn of((pairs, rows): (u32, usize), shape: [usize; 2], input: InputRows, bias_kind: BiasCase) -> Self {
         let [d_input, d_output] = shape;
         let rows = if input == InputRows::Shared { rows } else { rows * 2 * pairs as usize };
         Self {
@@ -67,15 +67,15 @@ impl Case {
         }
     }
 
-    pub fn bias_noise(of_weight: Noise) -> DenseNoise {
+    pub fn bias_noise(of_weight: OracleNoise) -> DenseNoise {
         DenseNoise::new(NoiseKey::new(5, 1, 2).with_distribution(of_weight.distribution()), BIAS_NOISE)
     }
 
-    pub fn expected(&self, noise: Noise) -> Vec<f64> {
+    pub fn expected(&self, noise: OracleNoise) -> Vec<f64> {
         let bias = match self.bias_kind {
-            Bias::None => None,
-            Bias::Plain => Some((&self.bias[..], None)),
-            Bias::Perturbed => Some((&self.bias[..], Some(Self::bias_noise(noise)))),
+            BiasCase::None => None,
+            BiasCase::Plain => Some((&self.bias[..], None)),
+            BiasCase::Perturbed => Some((&self.bias[..], Some(Self::bias_noise(noise)))),
         };
         oracle::linear(&self.x, &self.w, bias, noise, self.members, self.shape)
     }
@@ -84,36 +84,36 @@ impl Case {
         on.tensor(&self.x, [self.x.len() / self.shape[0], self.shape[0]])
     }
 
-    pub fn found(&self, on: &Implementation, noise: Noise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
+    pub fn found(&self, on: &Implementation, noise: OracleNoise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
         self.found_from(on, noise, [NoiseSource::Drawn, NoiseSource::Drawn], x, members)
     }
 
     pub fn found_from(
         &self,
         on: &Implementation,
-        noise: Noise,
+        noise: OracleNoise,
         [source, bias_source]: [NoiseSource; 2],
         x: Tensor<2>,
         members: LinearMembers,
     ) -> Vec<f32> {
         let bias = on.tensor(&self.bias, [self.shape[1]]);
         let bias = match self.bias_kind {
-            Bias::None => LinearBias::None,
-            Bias::Plain => LinearBias::Plain(bias),
-            Bias::Perturbed => LinearBias::Perturbed(bias, Self::bias_noise(noise), bias_source),
+            BiasCase::None => LinearBias::None,
+            BiasCase::Plain => LinearBias::Plain(bias),
+            BiasCase::Perturbed => LinearBias::Perturbed(bias, Self::bias_noise(noise), bias_source),
         };
         let w = on.tensor(&self.w, self.shape);
         values(match noise {
-            Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, source, members),
-            Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, source, members),
+            OracleNoise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, source, members),
+            OracleNoise::Dense(noise) => on.dense_linear(x, w, bias, noise, source, members),
         })
     }
 }
 
-pub(super) fn noises(rank: usize) -> impl Iterator<Item = Noise> {
+pub(super) fn noises(rank: usize) -> impl Iterator<Item = OracleNoise> {
     DISTRIBUTIONS.into_iter().flat_map(move |distribution| {
         let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11).with_distribution(distribution);
-        [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]
+        [OracleNoise::LowRank(LowRankNoise::new(key, rank, 0.5)), OracleNoise::Dense(DenseNoise::new(key, 0.5))]
     })
 }
 
@@ -121,9 +121,9 @@ pub(super) fn noises(rank: usize) -> impl Iterator<Item = Noise> {
 fn equals_explicit_weights() {
     for index in 0..CASES.len() {
         // Where sums begin depends on the bias alone: each case has two kinds of it, and neighbors have others.
-        let biases = [Bias::None, Bias::Plain, Bias::Perturbed];
+        let biases = [BiasCase::None, BiasCase::Plain, BiasCase::Perturbed];
         for (input, bias) in [(InputRows::PerMember, biases[index % 3]), (InputRows::Shared, biases[(index + 1) % 3])] {
-            let (case, rank) = Case::new(index, input, bias);
+            let (case, rank) = LinearCase::new(index, input, bias);
             for noise in noises(rank) {
                 let expected = case.expected(noise);
                 for on in implementations_of(index, &ON_WEBGPU) {
@@ -142,7 +142,7 @@ fn transposed_equals_explicit_weights() {
     for index in 0..CASES.len() {
         // A kernel takes either kind of input at every size.
         let input = [InputRows::PerMember, InputRows::Shared][index % 2];
-        let (case, rank) = Case::new(index, input, Bias::Perturbed);
+        let (case, rank) = LinearCase::new(index, input, BiasCase::Perturbed);
         for noise in noises(rank) {
             let expected = case.expected(noise.transposed());
             for on in implementations_of(index, &ON_WEBGPU) {
@@ -159,7 +159,7 @@ fn transposed_equals_explicit_weights() {
             }
         }
     }
-    let (case, rank) = Case::new(5, InputRows::PerMember, Bias::None);
+    let (case, rank) = LinearCase::new(5, InputRows::PerMember, BiasCase::None);
     for noise in noises(rank) {
         let expected = case.expected(noise);
         for on in implementations() {
@@ -171,7 +171,7 @@ fn transposed_equals_explicit_weights() {
 
 #[test]
 fn canary_neighboring_pair_fails() {
-    let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);
+    let (case, rank) = LinearCase::new(4, InputRows::PerMember, BiasCase::Perturbed);
     let wrong = LinearMembers { pairs: PairRange::new(8, 5), ..case.members };
     for noise in noises(rank) {
         let expected = case.expected(noise);
@@ -185,17 +185,17 @@ fn canary_neighboring_pair_fails() {
 /// A weight's Gaussian values next to a bias's signs, and the other way round: each has its own stream.
 #[test]
 fn distributions_mix() {
-    let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);
+    let (case, rank) = LinearCase::new(4, InputRows::PerMember, BiasCase::Perturbed);
     for (noise, bias_like) in noises(rank).zip(noises(rank).skip(2).chain(noises(rank))) {
-        let bias_noise = Case::bias_noise(bias_like);
+        let bias_noise = LinearCase::bias_noise(bias_like);
         let expected =
             oracle::linear(&case.x, &case.w, Some((&case.bias, Some(bias_noise))), noise, case.members, case.shape);
         for on in implementations() {
             let bias = LinearBias::Perturbed(on.tensor(&case.bias, [case.shape[1]]), bias_noise, NoiseSource::Drawn);
             let (x, w) = (case.x(&on), on.tensor(&case.w, case.shape));
             let found = values(match noise {
-                Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
-                Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
+                OracleNoise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
+                OracleNoise::Dense(noise) => on.dense_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
             });
             assert!(on.distance(&found, &expected, case.shape[0] * rank) < 1.0, "{}", on.name);
             let same = case.found(&on, noise, case.x(&on), case.members);
@@ -208,7 +208,7 @@ fn distributions_mix() {
 #[test]
 fn chunks_change_no_bit() {
     for index in [6, 9, 10, 11] {
-        let (case, rank) = Case::new(index, InputRows::PerMember, Bias::Perturbed);
+        let (case, rank) = LinearCase::new(index, InputRows::PerMember, BiasCase::Perturbed);
         for noise in noises(rank) {
             for on in implementations_of(index, &ON_WEBGPU).iter().filter(|on| !on.portable) {
                 let whole = case.found(on, noise, case.x(on), case.members);
@@ -229,7 +229,7 @@ fn chunks_change_no_bit() {
 /// Members that bring the same rows get what the shared form gives.
 #[test]
 fn shared_equals_expanded() {
-    let (shared, rank) = Case::new(9, InputRows::Shared, Bias::Perturbed);
+    let (shared, rank) = LinearCase::new(9, InputRows::Shared, BiasCase::Perturbed);
     for noise in noises(rank) {
         for on in implementations() {
             let together = shared.found(&on, noise, shared.x(&on), shared.members);
@@ -245,7 +245,7 @@ fn shared_equals_expanded() {
 /// A backend may remember the product of shared rows, but not for other rows or another weight.
 #[test]
 fn shared_product_is_never_stale() {
-    let (case, rank) = Case::new(9, InputRows::Shared, Bias::None);
+    let (case, rank) = LinearCase::new(9, InputRows::Shared, BiasCase::None);
     let noise = LowRankNoise::new(NoiseKey::new(1, 2, 3), rank, 0.5);
     for on in implementations() {
         let (mut x, mut w) = (case.x(&on), on.tensor(&case.w, case.shape));
@@ -266,7 +266,7 @@ fn shared_product_is_never_stale() {
 
 #[test]
 fn strided_operands() {
-    let (case, rank) = Case::new(5, InputRows::PerMember, Bias::Plain);
+    let (case, rank) = LinearCase::new(5, InputRows::PerMember, BiasCase::Plain);
     let [rows, d_input] = [case.x.len() / case.shape[0], case.shape[0]];
     let transposed: Vec<f64> =
         (0..d_input).flat_map(|i| (0..rows).map(move |r| (r, i))).map(|(r, i)| case.x[r * d_input + i]).collect();
@@ -283,7 +283,7 @@ fn strided_operands() {
 /// The kernels hold no noise; the portable defaults say what they hold.
 #[test]
 fn noise_bytes() {
-    let (case, rank) = Case::new(6, InputRows::PerMember, Bias::Perturbed);
+    let (case, rank) = LinearCase::new(6, InputRows::PerMember, BiasCase::Perturbed);
     for noise in noises(rank) {
         for on in implementations() {
             let before = counters::snapshot();
@@ -349,7 +349,7 @@ fn empty_outputs() {
 #[test]
 fn double_precision() {
     use burn::tensor::DType;
-    let (case, rank) = Case::new(3, InputRows::PerMember, Bias::None);
+    let (case, rank) = LinearCase::new(3, InputRows::PerMember, BiasCase::None);
     let on = &implementations()[0];
     let rows = case.x.len() / case.shape[0];
     let cast = |values: &[f64], shape: [usize; 2]| {
@@ -360,8 +360,8 @@ fn double_precision() {
     for noise in noises(rank) {
         let (x, w, bias, drawn) = (x.clone(), w.clone(), LinearBias::None, NoiseSource::Drawn);
         let y = match noise {
-            Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, drawn, case.members),
-            Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, drawn, case.members),
+            OracleNoise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, drawn, case.members),
+            OracleNoise::Dense(noise) => on.dense_linear(x, w, bias, noise, drawn, case.members),
         };
         assert_eq!(y.dtype(), DType::F64);
         let found: Vec<f64> = y.into_data().try_to_vec().expect("f64");

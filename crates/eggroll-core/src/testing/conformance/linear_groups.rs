@@ -4,7 +4,7 @@
 use super::linear::{Bias, Case, noises};
 use super::{distance, implementations, implementations_of, values};
 use crate::ops::{self, InputRows, NoiseSource, PairRange, table_start};
-use crate::testing::reference::floats::members::Noise;
+use crate::testing::reference::floats::members::OracleNoise;
 use burn::tensor::{DType, Tensor};
 
 /// Pairs and rows of a member, d_input and d_output, rank.
@@ -30,8 +30,8 @@ const WAYS: [(InputRows, Bias); 3] =
     [(InputRows::PerMember, Bias::Perturbed), (InputRows::Shared, Bias::Plain), (InputRows::PerMember, Bias::None)];
 
 /// Wide dense noise takes the oracle too long.
-fn of_case(shape: [usize; 2], rank: usize) -> impl Iterator<Item = Noise> {
-    noises(rank).filter(move |noise| shape[0] * shape[1] <= 1 << 16 || matches!(noise, Noise::LowRank(_)))
+fn of_case(shape: [usize; 2], rank: usize) -> impl Iterator<Item = OracleNoise> {
+    noises(rank).filter(move |noise| shape[0] * shape[1] <= 1 << 16 || matches!(noise, OracleNoise::LowRank(_)))
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn sources() {
         let (rows, shape, rank) = CASES[index];
         let case = Case::of(rows, shape, InputRows::PerMember, Bias::Perturbed);
         let pairs = case.members.pairs;
-        for of in noises(rank).filter(|noise| matches!(noise, Noise::LowRank(_))) {
+        for of in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             let (matrix, bias) = (of.of_matrix(), Case::bias_noise(of));
             let elements = [matrix.elements(shape), shape[1]];
             let keys = [matrix.key(), bias.key];
@@ -103,7 +103,7 @@ fn strided_rows() {
     for index in [1, 9] {
         let (rows, shape, rank) = CASES[index];
         let case = Case::of(rows, shape, InputRows::PerMember, Bias::Plain);
-        for noise in noises(rank).filter(|noise| matches!(noise, Noise::LowRank(_))) {
+        for noise in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             for on in implementations() {
                 let contiguous = case.found(&on, noise, case.x(&on), case.members);
                 let contiguous: Vec<f64> = contiguous.into_iter().map(f64::from).collect();
@@ -125,7 +125,7 @@ fn chunks_change_no_bit() {
         let (rows, shape, rank) = CASES[index];
         let case = Case::of(rows, shape, InputRows::PerMember, Bias::Perturbed);
         let pairs = case.members.pairs;
-        for noise in noises(rank).filter(|noise| matches!(noise, Noise::LowRank(_))) {
+        for noise in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             for on in implementations_of(index, &[2]).iter().filter(|on| !on.portable) {
                 let whole = case.found(on, noise, case.x(on), case.members);
                 let each = case.x.len() / shape[0] / pairs.count as usize; // rows of a pair

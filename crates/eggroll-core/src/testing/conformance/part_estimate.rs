@@ -4,7 +4,7 @@ use super::{DISTRIBUTIONS, Implementation, implementations, implementations_of, 
 use crate::noise::role::{ParameterNoise, Role};
 use crate::ops::{self, DenseNoise, Input, LowRankNoise, NoiseSource, PairRange, orthonormal_rows};
 use crate::rng::key::NoiseKey;
-use crate::testing::reference::floats::members::Noise;
+use crate::testing::reference::floats::members::OracleNoise;
 use crate::testing::reference::floats::projection::{self, PartRows, estimate_by_part};
 use burn::tensor::{DType, Tensor};
 
@@ -46,10 +46,10 @@ fn equals_oracle() {
                 PartRows { transposed: Some(&head), indices: Some(&indices), ..none },
             ];
             let low_rank = LowRankNoise::new(key, rank, SIGMA);
-            let dense = Noise::Dense(DenseNoise::new(key, SIGMA));
-            let signs = Noise::LowRank(LowRankNoise { signs: true, ..low_rank });
+            let dense = OracleNoise::Dense(DenseNoise::new(key, SIGMA));
+            let signs = OracleNoise::LowRank(LowRankNoise { signs: true, ..low_rank });
             let cases = [
-                (Role::LowRank { rank }, false, Noise::LowRank(low_rank)),
+                (Role::LowRank { rank }, false, OracleNoise::LowRank(low_rank)),
                 (Role::LowRank { rank }, true, signs),
                 (Role::Dense, false, dense),
             ];
@@ -87,7 +87,7 @@ fn power_is_the_squared_move() {
     let key = NoiseKey::new(5, 1, 2);
     for counts_signs in [false, true] {
         let low_rank = LowRankNoise { signs: counts_signs, ..LowRankNoise::new(key, 1, SIGMA) };
-        let noise = Noise::LowRank(low_rank);
+        let noise = OracleNoise::LowRank(low_rank);
         let power = |x, noise, shape| projection::power(x, parts, noise, pairs, SIGMA, shape);
         let cases = [
             (PartRows { rows: Some(&x), ..none }, power(&x, noise, shape)),
@@ -125,7 +125,7 @@ fn canary_shuffled_parts_fail() {
     let (key, shape) = (NoiseKey::new(5, 1, 2), [20, 3]);
     let (weights, x) = (inputs(3 * 17, 4), inputs(3 * 20, 7));
     let given = PartRows { rows: Some(&x), transposed: None, indices: None };
-    let noise = Noise::LowRank(LowRankNoise::new(key, 1, SIGMA));
+    let noise = OracleNoise::LowRank(LowRankNoise::new(key, 1, SIGMA));
     let expected = estimate_by_part(&weights, given, noise, 3, shape);
     let role = Role::LowRank { rank: 1 };
     let noise = ParameterNoise { role, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs: false };

@@ -4,7 +4,7 @@ use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, va
 use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, NoiseSource, PairRange, noise, table_start};
 use crate::rng::key::NoiseKey;
 use crate::rng::philox::philox4x32;
-use crate::testing::reference::floats::members::{self as oracle, Noise};
+use crate::testing::reference::floats::members::{self as oracle, OracleNoise};
 use crate::work::counters;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
@@ -24,14 +24,14 @@ const CASES: [(u32, usize, usize, usize, usize); 12] = [
     (2, 3, 20, 2052, 3),
 ];
 
-struct Case {
+struct EmbeddingCase {
     w: Vec<f64>,
     indices: Vec<usize>,
     shape: [usize; 2],
     members: LinearMembers,
 }
 
-impl Case {
+impl EmbeddingCase {
     fn new(index: usize, input: InputRows) -> (Self, usize) {
         let (pairs, rows, count, d_model, rank) = CASES[index];
         let rows = if input == InputRows::Shared { rows } else { rows * 2 * pairs as usize };
@@ -45,7 +45,7 @@ impl Case {
         (case, rank)
     }
 
-    fn expected(&self, noise: Noise) -> Vec<f64> {
+    fn expected(&self, noise: OracleNoise) -> Vec<f64> {
         oracle::embedding(&self.indices, &self.w, noise, self.members, self.shape)
     }
 
@@ -54,16 +54,16 @@ impl Case {
         Tensor::from_data(TensorData::new(indices, [self.indices.len()]), &on.device)
     }
 
-    fn found(&self, on: &Implementation, noise: Noise, source: NoiseSource) -> Vec<f32> {
+    fn found(&self, on: &Implementation, noise: OracleNoise, source: NoiseSource) -> Vec<f32> {
         let w = on.tensor(&self.w, self.shape);
         values(on.perturbed_embedding(w, self.indices(on), noise.of_matrix(), source, self.members))
     }
 }
 
-fn noises(rank: usize) -> impl Iterator<Item = Noise> {
+fn noises(rank: usize) -> impl Iterator<Item = OracleNoise> {
     DISTRIBUTIONS.into_iter().flat_map(move |distribution| {
         let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11).with_distribution(distribution);
-        [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]
+        [OracleNoise::LowRank(LowRankNoise::new(key, rank, 0.5)), OracleNoise::Dense(DenseNoise::new(key, 0.5))]
     })
 }
 
@@ -71,7 +71,7 @@ fn noises(rank: usize) -> impl Iterator<Item = Noise> {
 fn equals_explicit_weights() {
     for index in 0..CASES.len() {
         for input in [InputRows::PerMember, InputRows::Shared] {
-            let (case, rank) = Case::new(index, input);
+            let (case, rank) = EmbeddingCase::new(index, input);
             for noise in noises(rank) {
                 let expected = case.expected(noise);
                 for on in implementations() {
@@ -86,15 +86,15 @@ fn equals_explicit_weights() {
 
 #[test]
 fn canaries_fail() {
-    let (case, rank) = Case::new(3, InputRows::PerMember);
+    let (case, rank) = EmbeddingCase::new(3, InputRows::PerMember);
     for noise in noises(rank) {
         let expected = case.expected(noise);
         for on in implementations() {
             let other_pairs = LinearMembers { pairs: PairRange::new(8, 5), ..case.members };
             let of_other_pairs =
-                Case { members: other_pairs, indices: case.indices.clone(), w: case.w.clone(), ..case };
+                EmbeddingCase { members: other_pairs, indices: case.indices.clone(), w: case.w.clone(), ..case };
             assert!(distance(&of_other_pairs.found(&on, noise, NoiseSource::Drawn), &expected, rank) > 1000.0);
-            let mut other_rows = Case { w: case.w.clone(), indices: case.indices.clone(), ..case };
+            let mut other_rows = EmbeddingCase { w: case.w.clone(), indices: case.indices.clone(), ..case };
             other_rows.indices[1] = (other_rows.indices[1] + 1) % case.shape[0];
             assert!(distance(&other_rows.found(&on, noise, NoiseSource::Drawn), &expected, rank) > 1000.0);
         }
@@ -104,7 +104,7 @@ fn canaries_fail() {
 /// Rows of the matrix that are not next to each other, and columns that are not.
 #[test]
 fn strided_weights() {
-    let (case, rank) = Case::new(7, InputRows::PerMember);
+    let (case, rank) = EmbeddingCase::new(7, InputRows::PerMember);
     let [count, d_model] = case.shape;
     for noise in noises(rank) {
         let expected = case.expected(noise);
@@ -127,7 +127,7 @@ fn strided_weights() {
 fn sources() {
     const TABLE: usize = 70_000;
     for (index, input) in [(3, InputRows::PerMember), (7, InputRows::Shared), (8, InputRows::PerMember)] {
-        let (case, rank) = Case::new(index, input);
+        let (case, rank) = EmbeddingCase::new(index, input);
         let pairs = case.members.pairs;
         for of in noises(rank) {
             let matrix = of.of_matrix();
@@ -166,7 +166,7 @@ fn sources() {
 #[test]
 fn chunks_change_no_bit() {
     for index in [3, 4, 7] {
-        let (case, rank) = Case::new(index, InputRows::PerMember);
+        let (case, rank) = EmbeddingCase::new(index, InputRows::PerMember);
         for noise in noises(rank) {
             for on in implementations() {
                 let whole = case.found(&on, noise, NoiseSource::Drawn);
@@ -175,7 +175,7 @@ fn chunks_change_no_bit() {
                 let chunk = |p: u32| {
                     let members = LinearMembers { pairs: PairRange::new(pairs.first + p, 1), ..case.members };
                     let indices = case.indices[p as usize * rows..(p as usize + 1) * rows].to_vec();
-                    Case { indices, members, w: case.w.clone(), ..case }.found(&on, noise, NoiseSource::Drawn)
+                    EmbeddingCase { indices, members, w: case.w.clone(), ..case }.found(&on, noise, NoiseSource::Drawn)
                 };
                 let chunked: Vec<f32> = (0..pairs.count).flat_map(chunk).collect();
                 assert!(whole == chunked, "{}, case {index}", on.name);
@@ -187,7 +187,7 @@ fn chunks_change_no_bit() {
 /// A linear operation on one-hot rows looks up rows, and one under the transposed noise has the same weights.
 #[test]
 fn is_the_noise_of_linear() {
-    let (case, rank) = Case::new(3, InputRows::Shared);
+    let (case, rank) = EmbeddingCase::new(3, InputRows::Shared);
     let [count, d_model] = case.shape;
     for noise in noises(rank) {
         for on in implementations() {
@@ -211,7 +211,7 @@ fn is_the_noise_of_linear() {
 /// The kernels hold no noise; the portable defaults say what they hold.
 #[test]
 fn noise_bytes() {
-    let (case, rank) = Case::new(4, InputRows::PerMember);
+    let (case, rank) = EmbeddingCase::new(4, InputRows::PerMember);
     for noise in noises(rank) {
         for on in implementations() {
             let before = counters::snapshot();
@@ -223,7 +223,7 @@ fn noise_bytes() {
 }
 
 fn call(on: &Implementation, indices: Vec<i32>, rank: usize, input: InputRows) {
-    let noise = Noise::LowRank(LowRankNoise::new(NoiseKey::new(0, 0, 0), rank, 0.1)).of_matrix();
+    let noise = OracleNoise::LowRank(LowRankNoise::new(NoiseKey::new(0, 0, 0), rank, 0.1)).of_matrix();
     let len = indices.len();
     let indices = Tensor::from_data(TensorData::new(indices, [len]), &on.device);
     let members = LinearMembers { pairs: PairRange::new(0, 2), input };

@@ -3,7 +3,7 @@
 use super::{distance, implementations, inputs, values};
 use crate::ops::LowRankNoise;
 use crate::rng::key::NoiseKey;
-use crate::testing::reference::floats::members::{self as oracle, Noise};
+use crate::testing::reference::floats::members::{self as oracle, OracleNoise};
 use crate::testing::reference::floats::projection::onto_rows;
 use burn::tensor::Tensor;
 
@@ -49,7 +49,7 @@ fn keeps_what_the_rows_see() {
     let (rows, shape) = (8, [40, 6]);
     let x = inputs(rows * shape[0], 3);
     let noise = LowRankNoise::new(NoiseKey::new(4, 0, 0), 2, 1.0);
-    let gradient = oracle::estimate(&inputs(20, 2), Noise::LowRank(noise), 0, shape);
+    let gradient = oracle::estimate(&inputs(20, 2), OracleNoise::LowRank(noise), 0, shape);
     for on in implementations() {
         let (g, x) = (on.tensor(&gradient, shape), on.tensor(&x, [rows, shape[0]]));
         let projected = on.row_projection(g.clone(), x.clone());

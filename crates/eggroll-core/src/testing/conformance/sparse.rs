@@ -15,14 +15,14 @@ use burn::tensor::{DType, Int, Tensor, TensorData};
 const CASES: [(u32, usize, usize, usize); 7] =
     [(1, 1, 1, 1), (2, 3, 17, 3), (3, 1, 3, 17), (5, 2, 64, 64), (2, 4, 255, 10), (3, 2, 33, 257), (9, 1, 16, 15)];
 
-struct Case {
+struct SparseCase {
     noise: SparseNoise,
     shape: [usize; 2],
     rows: usize,
     members: LinearMembers,
 }
 
-impl Case {
+impl SparseCase {
     fn new(index: usize, key: NoiseKey, input: InputRows) -> Self {
         let (pairs, rows, d_input, d_output) = CASES[index];
         let members = LinearMembers { pairs: PairRange::new(7, pairs), input };
@@ -118,8 +118,8 @@ fn devices() -> Vec<Implementation> {
 fn equals_explicit_weights() {
     for (index, key) in (0..CASES.len()).flat_map(|index| keys().map(move |key| (index, key))) {
         for input in [InputRows::PerMember, InputRows::Shared] {
-            let case = Case::new(index, key, input);
-            let transposed = Case { noise: case.noise.transposed(), ..Case::new(index, key, input) };
+            let case = SparseCase::new(index, key, input);
+            let transposed = SparseCase { noise: case.noise.transposed(), ..SparseCase::new(index, key, input) };
             let bias = DenseNoise::new(NoiseKey::new(5, 1, 2), 0.3);
             for on in devices() {
                 let terms = case.shape[0];
@@ -141,10 +141,10 @@ fn equals_explicit_weights() {
 fn canaries_fail() {
     for key in keys() {
         for on in devices() {
-            let case = Case::new(3, key, InputRows::PerMember);
-            let other = Case {
+            let case = SparseCase::new(3, key, InputRows::PerMember);
+            let other = SparseCase {
                 noise: SparseNoise::new(NoiseKey::new(1, 3, 11), 0.5),
-                ..Case::new(3, key, InputRows::PerMember)
+                ..SparseCase::new(3, key, InputRows::PerMember)
             };
             let [_, expected] = case.linear(&on, NoiseSource::Drawn, None);
             let [found, _] = other.linear(&on, NoiseSource::Drawn, None);
@@ -205,7 +205,7 @@ fn sums_are_repeatable() {
 fn sources_and_matrices() {
     for key in keys() {
         for on in devices() {
-            let case = Case::new(4, key, InputRows::PerMember);
+            let case = SparseCase::new(4, key, InputRows::PerMember);
             let (pairs, entries, place) = (case.members.pairs, count(case.shape), (&on.device, DType::F32));
             let [drawn, _] = case.linear(&on, NoiseSource::Drawn, None);
             let held = noise(key.with_baselines(0), pairs, entries, place.0, place.1);

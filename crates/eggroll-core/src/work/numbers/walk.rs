@@ -216,7 +216,7 @@ impl SerializeMap for Inside<'_> {
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
         self.key.clear();
         // A key that is no text: its value is walked all the same.
-        if write!(self.key, "{}", Text(key)).is_err() {
+        if write!(self.key, "{}", KeyText(key)).is_err() {
             self.key = "?".to_owned();
         }
         Ok(())
@@ -233,9 +233,9 @@ impl SerializeMap for Inside<'_> {
 }
 
 /// The text of a key.
-struct Text<'a, T: ?Sized>(&'a T);
+struct KeyText<'a, T: ?Sized>(&'a T);
 
-impl<T: Serialize + ?Sized> Display for Text<'_, T> {
+impl<T: Serialize + ?Sized> Display for KeyText<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result<(), Error> {
         self.0.serialize(f)
     }

@@ -3,7 +3,7 @@
 use super::super::decoder::Sequence;
 use super::super::linear::PackedLinear;
 use super::super::noise::Noise;
-use super::layer::Layer;
+use super::layer::HostRwkv7Layer;
 use super::rows::{Own, keys, mixed, shift};
 use super::state::Rwkv7State;
 use crate::load::Rwkv7Config;
@@ -76,10 +76,10 @@ impl Rwkv7Buffers {
 
 impl Pass<'_, '_, '_> {
     /// Adds what time mixing makes of the rows to them.
-    pub fn time_mix(&mut self, index: usize, layer: &Layer) {
+    pub fn time_mix(&mut self, index: usize, layer: &HostRwkv7Layer) {
         let Rwkv7Config { hidden_size: hidden, head_dim, .. } = *self.config;
         let heads = hidden / head_dim;
-        let Layer { vectors, linear } = layer;
+        let HostRwkv7Layer { vectors, linear } = layer;
         let [receptance, key, value, output, _, _, w1, w2, a1, a2, g1, g2, residual @ ..] = linear.as_slice() else {
             unreachable!("{} matrices of a layer", linear.len());
         };
@@ -150,9 +150,9 @@ impl Pass<'_, '_, '_> {
     }
 
     /// Adds what channel mixing makes of the rows to them.
-    pub fn channel_mix(&mut self, index: usize, layer: &Layer) {
+    pub fn channel_mix(&mut self, index: usize, layer: &HostRwkv7Layer) {
         let Rwkv7Config { hidden_size, intermediate_size, .. } = *self.config;
-        let Layer { vectors, linear } = layer;
+        let HostRwkv7Layer { vectors, linear } = layer;
         let [_, _, _, _, key, value, ..] = linear.as_slice() else {
             unreachable!("{} matrices of a layer", linear.len());
         };

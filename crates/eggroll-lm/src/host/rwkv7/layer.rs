@@ -9,7 +9,7 @@ use eggroll_nn::{LayerNorm, Linear};
 
 /// A layer's weights.
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(super) struct HostRwkv7Layer {
     pub vectors: Vectors,
     /// As [`matrices`] orders them.
     pub linear: Vec<PackedLinear>,
@@ -73,7 +73,7 @@ pub(super) fn norm_vectors(norm: &LayerNorm) -> impl Iterator<Item = &Param<Tens
     [&norm.gamma].into_iter().chain(&norm.beta)
 }
 
-impl Layer {
+impl HostRwkv7Layer {
     pub fn new(block: &Rwkv7Block, index: usize, epsilon: f64, precision: Precision) -> Self {
         let packed = |(k, linear): (usize, &Linear)| {
             let precision = if k < LARGE { precision } else { Precision::F32 };

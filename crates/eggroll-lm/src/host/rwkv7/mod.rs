@@ -19,7 +19,7 @@ use burn::module::ParamId;
 use eggroll_core::ParameterTable;
 use eggroll_core::transformer::{MemberRow, Precision};
 use forward::Pass;
-use layer::{Layer, Norm, first_matrix, norm_vectors};
+use layer::{HostRwkv7Layer, Norm, first_matrix, norm_vectors};
 use rayon::prelude::*;
 
 /// An [`Rwkv7`] on the host, its weights packed in a [`Precision`]: scores and generates for all members of a population at once.
@@ -33,7 +33,7 @@ pub struct HostRwkv7 {
     /// `[vocab_size, hidden_size]`
     embeddings: Vec<f32>,
     ln0: Norm,
-    layers: Vec<Layer>,
+    layers: Vec<HostRwkv7Layer>,
     ln_out: Norm,
     head: Head,
 }
@@ -44,7 +44,8 @@ impl HostRwkv7 {
         let config = model.config();
         let embeddings = floats(model.emb.weight.val());
         let shape = [config.vocab_size, config.hidden_size];
-        let layer = |(index, block): (usize, &Rwkv7Block)| Layer::new(block, index, config.norm_eps, precision);
+        let layer =
+            |(index, block): (usize, &Rwkv7Block)| HostRwkv7Layer::new(block, index, config.norm_eps, precision);
         Self {
             precision,
             ln0: Norm::of_rows(&model.ln0, config.norm_eps),

@@ -4,12 +4,12 @@ use super::super::error::LoadError;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-pub(super) struct Fields<'a> {
+pub(super) struct ConfigFields<'a> {
     path: &'a Path,
     map: &'a Map<String, Value>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ConfigFields<'a> {
     pub(super) fn new(path: &'a Path, json: &'a Value) -> Result<Self, LoadError> {
         let map = json.as_object();
         let map = map.ok_or_else(|| LoadError::malformed(path, "JSON of a configuration", "it is not an object"))?;
@@ -17,8 +17,8 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of an object in a field.
-    pub(super) fn inner(&self, key: &str) -> Result<Option<Fields<'a>>, LoadError> {
-        self.get(key, "an object", Value::as_object).map(|map| map.map(|map| Fields { path: self.path, map }))
+    pub(super) fn inner(&self, key: &str) -> Result<Option<ConfigFields<'a>>, LoadError> {
+        self.get(key, "an object", Value::as_object).map(|map| map.map(|map| ConfigFields { path: self.path, map }))
     }
 
     fn get<T>(

@@ -2,7 +2,7 @@
 
 use super::super::error::LoadError;
 use super::bounds::{addressable, buildable, positive, positive_number, total};
-use super::fields::Fields;
+use super::fields::ConfigFields;
 use super::rope::{RopeScaling, theta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub struct LlamaConfig {
 }
 
 impl LlamaConfig {
-    pub(super) fn from_fields(fields: &Fields, kind: &str) -> Result<Self, LoadError> {
+    pub(super) fn from_fields(fields: &ConfigFields, kind: &str) -> Result<Self, LoadError> {
         check_neutral(fields)?;
         if kind != "qwen2" {
             // It would add a bias to the output projection too.
@@ -194,7 +194,7 @@ impl LlamaConfig {
 }
 
 /// Refuses settings that would change the result, unless they change nothing.
-fn check_neutral(fields: &Fields) -> Result<(), LoadError> {
+fn check_neutral(fields: &ConfigFields) -> Result<(), LoadError> {
     fields.only("hidden_act", "silu")?;
     fields.only("hidden_activation", "silu")?;
     fields.only("is_causal", true)?;
@@ -223,7 +223,7 @@ fn check_neutral(fields: &Fields) -> Result<(), LoadError> {
 }
 
 /// Refuses attention that sees only the newest tokens, unless that is all of them.
-fn check_window(fields: &Fields, kind: &str, context: usize, layers: usize) -> Result<(), LoadError> {
+fn check_window(fields: &ConfigFields, kind: &str, context: usize, layers: usize) -> Result<(), LoadError> {
     let used = match kind {
         // Layers from this one on have the window, unless their types are given.
         "qwen2" => {

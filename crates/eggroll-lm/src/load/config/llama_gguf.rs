@@ -3,7 +3,7 @@
 use super::super::encoding::Encoding;
 use super::super::error::LoadError;
 use super::super::gguf::{self, Gguf, Metadata};
-use super::super::source::Source;
+use super::super::source::SourceFile;
 use super::llama::LlamaConfig;
 use super::rope::RopeScaling;
 
@@ -141,7 +141,7 @@ fn divisors(gguf: &Gguf) -> Result<Option<Vec<f32>>, LoadError> {
     floats(&gguf.source, tensor.offset, tensor.bytes().unwrap_or(0)).map(Some)
 }
 
-fn floats(source: &Source, offset: u64, bytes: u64) -> Result<Vec<f32>, LoadError> {
+fn floats(source: &SourceFile, offset: u64, bytes: u64) -> Result<Vec<f32>, LoadError> {
     let bytes = source.range(offset, bytes)?.unwrap_or_default();
     Ok(bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }

@@ -17,7 +17,7 @@ use super::error::LoadError;
 use super::gguf::Gguf;
 use super::model_files::ModelFiles;
 use super::source::read_json;
-use fields::Fields;
+use fields::ConfigFields;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -57,7 +57,7 @@ impl ModelConfig {
         let path = path.as_ref();
         let advice = "it has the sizes of the model; download it too";
         let json = read_json(path)?.ok_or_else(|| LoadError::MissingFile { path: path.to_owned(), advice })?;
-        let fields = Fields::new(path, &json)?;
+        let fields = ConfigFields::new(path, &json)?;
         let config = match fields.text("model_type")?.unwrap_or("missing") {
             kind @ ("llama" | "qwen2" | "mistral") => Self::Llama(LlamaConfig::from_fields(&fields, kind)?),
             "rwkv7" | "rwkv7_fla" => Self::Rwkv7(Rwkv7Config::from_fields(&fields)?),

@@ -2,7 +2,7 @@
 
 use super::super::error::LoadError;
 use super::bounds::positive_number;
-use super::fields::Fields;
+use super::fields::ConfigFields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl RopeScaling {
     }
 
     /// From `rope_scaling`, or from `rope_parameters` of newer files, as transformers reads them.
-    pub(super) fn from_fields(fields: &Fields, context: usize) -> Result<Self, LoadError> {
+    pub(super) fn from_fields(fields: &ConfigFields, context: usize) -> Result<Self, LoadError> {
         let Some(scaling) = rope(fields)? else { return Ok(Self::None) };
         if let Some(key) = scaling.nested() {
             return Err(scaling.unsupported("rope_parameters", format!("of {key}"), "the same for all layers"));
@@ -122,7 +122,7 @@ impl RopeScaling {
 }
 
 /// The parameters that count: `rope_scaling` where it says anything, `rope_parameters` otherwise.
-fn rope<'a>(fields: &Fields<'a>) -> Result<Option<Fields<'a>>, LoadError> {
+fn rope<'a>(fields: &ConfigFields<'a>) -> Result<Option<ConfigFields<'a>>, LoadError> {
     Ok(match fields.inner("rope_scaling")?.filter(|scaling| !scaling.is_empty()) {
         None => fields.inner("rope_parameters")?,
         scaling => scaling,
@@ -130,7 +130,7 @@ fn rope<'a>(fields: &Fields<'a>) -> Result<Option<Fields<'a>>, LoadError> {
 }
 
 /// The context length of pretraining: of the parameters, or next to them, or the context itself.
-fn original_context(fields: &Fields, scaling: &Fields, context: usize) -> Result<usize, LoadError> {
+fn original_context(fields: &ConfigFields, scaling: &ConfigFields, context: usize) -> Result<usize, LoadError> {
     let key = "original_max_position_embeddings";
     match (scaling.optional_size(key)?, fields.optional_size(key)?) {
         (Some(inner), Some(outer)) if inner != outer => {
@@ -141,7 +141,7 @@ fn original_context(fields: &Fields, scaling: &Fields, context: usize) -> Result
 }
 
 /// The base of the frequencies: that among the parameters of the rotary embedding, where newer files have it, counts first.
-pub(super) fn theta(fields: &Fields) -> Result<f64, LoadError> {
+pub(super) fn theta(fields: &ConfigFields) -> Result<f64, LoadError> {
     let inner = match rope(fields)? {
         Some(rope) => rope.number("rope_theta")?,
         None => None,

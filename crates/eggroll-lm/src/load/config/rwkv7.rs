@@ -2,7 +2,7 @@
 
 use super::super::error::LoadError;
 use super::bounds::{addressable, buildable, positive, positive_number, total};
-use super::fields::Fields;
+use super::fields::ConfigFields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub struct Rwkv7Config {
 }
 
 impl Rwkv7Config {
-    pub(super) fn from_fields(fields: &Fields) -> Result<Self, LoadError> {
+    pub(super) fn from_fields(fields: &ConfigFields) -> Result<Self, LoadError> {
         fields.only("hidden_act", "sqrelu")?;
         fields.only("norm_first", true)?;
         fields.only("norm_bias", true)?;
@@ -147,7 +147,7 @@ impl Rwkv7Config {
 }
 
 /// Values as wide as the residual stream, in all layers.
-fn check_values(fields: &Fields, hidden: usize) -> Result<(), LoadError> {
+fn check_values(fields: &ConfigFields, hidden: usize) -> Result<(), LoadError> {
     let widths = fields.sizes("value_dim")?;
     match widths.iter().find(|&&width| width != hidden) {
         Some(width) => Err(fields.unsupported("value_dim", width, format!("hidden_size, {hidden}"))),

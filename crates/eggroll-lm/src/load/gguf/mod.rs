@@ -13,19 +13,19 @@ pub(crate) use parse::TensorInfo;
 pub(crate) use value::Metadata;
 
 use super::error::LoadError;
-use super::source::Source;
+use super::source::SourceFile;
 use std::path::Path;
 
 /// An open GGUF file.
 pub(crate) struct Gguf {
-    pub(crate) source: Source,
+    pub(crate) source: SourceFile,
     pub(crate) metadata: Metadata,
     pub(crate) tensors: Vec<TensorInfo>,
 }
 
 impl Gguf {
     pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
-        let source = Source::open(path)?;
+        let source = SourceFile::open(path)?;
         let (metadata, tensors) = parse::parse(&source)?;
         if metadata.size("split.count")?.is_some_and(|parts| parts > 1) {
             let advice = "one file: merge the parts with llama-gguf-split --merge";

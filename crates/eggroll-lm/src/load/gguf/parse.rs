@@ -5,8 +5,8 @@
 
 use super::super::encoding::Encoding;
 use super::super::error::LoadError;
-use super::super::source::Source;
-use super::value::{List, Metadata, Value};
+use super::super::source::SourceFile;
+use super::value::{List, Metadata, MetadataValue};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 
@@ -25,12 +25,12 @@ const DEEPEST: usize = 4;
 const MOST_DIMENSIONS: u32 = 4;
 
 /// Reads the header.
-pub(crate) fn parse(source: &Source) -> Result<(Metadata, Vec<TensorInfo>), LoadError> {
+pub(crate) fn parse(source: &SourceFile) -> Result<(Metadata, Vec<TensorInfo>), LoadError> {
     source.read_header(|reader| Header { source, reader, position: 0 }.parse())
 }
 
 struct Header<'a> {
-    source: &'a Source,
+    source: &'a SourceFile,
     reader: &'a mut dyn Read,
     position: u64,
 }
@@ -114,7 +114,7 @@ impl Header<'_> {
         }
     }
 
-    fn metadata(&mut self, entries: u64) -> Result<BTreeMap<String, Value>, LoadError> {
+    fn metadata(&mut self, entries: u64) -> Result<BTreeMap<String, MetadataValue>, LoadError> {
         // A length, a type and a value of one byte.
         self.check(entries, 13, "metadata values")?;
         let mut values = BTreeMap::new();
@@ -129,15 +129,15 @@ impl Header<'_> {
         Ok(values)
     }
 
-    fn value(&mut self, kind: u32) -> Result<Value, LoadError> {
+    fn value(&mut self, kind: u32) -> Result<MetadataValue, LoadError> {
         Ok(match kind {
-            0 | 2 | 4 | 10 => Value::Unsigned(self.unsigned(kind)?),
-            1 | 3 | 5 | 11 => Value::Signed(self.signed(kind)?),
-            6 => Value::Float(f32::from_le_bytes(self.array()?)),
-            7 => Value::Bool(self.flag()?),
-            8 => Value::Text(self.text()?),
-            9 => Value::List(self.list(0)?),
-            12 => Value::Double(f64::from_le_bytes(self.array()?)),
+            0 | 2 | 4 | 10 => MetadataValue::Unsigned(self.unsigned(kind)?),
+            1 | 3 | 5 | 11 => MetadataValue::Signed(self.signed(kind)?),
+            6 => MetadataValue::Float(f32::from_le_bytes(self.array()?)),
+            7 => MetadataValue::Bool(self.flag()?),
+            8 => MetadataValue::Text(self.text()?),
+            9 => MetadataValue::List(self.list(0)?),
+            12 => MetadataValue::Double(f64::from_le_bytes(self.array()?)),
             _ => return Err(self.malformed(format!("a metadata value has type {kind}, expected 0 to 12"))),
         })
     }

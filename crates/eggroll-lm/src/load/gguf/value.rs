@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum MetadataValue {
     Unsigned(u64),
     Signed(i64),
     Float(f32),
@@ -28,7 +28,7 @@ pub(crate) enum List {
     Nested(Vec<List>),
 }
 
-impl Value {
+impl MetadataValue {
     fn kind(&self) -> &'static str {
         match self {
             Self::Unsigned(_) | Self::Signed(_) => "an integer",
@@ -68,7 +68,7 @@ fn same<T: PartialEq>(values: &[T]) -> Option<&T> {
 #[derive(Debug)]
 pub(crate) struct Metadata {
     pub(super) path: PathBuf,
-    pub(super) values: BTreeMap<String, Value>,
+    pub(super) values: BTreeMap<String, MetadataValue>,
 }
 
 impl Metadata {
@@ -76,7 +76,7 @@ impl Metadata {
         &'a self,
         key: &str,
         expected: &str,
-        read: impl FnOnce(&'a Value) -> Option<T>,
+        read: impl FnOnce(&'a MetadataValue) -> Option<T>,
     ) -> Result<Option<T>, LoadError> {
         let Some(value) = self.values.get(key) else { return Ok(None) };
         read(value).map(Some).ok_or_else(|| self.malformed(format!("{key} is {}, expected {expected}", value.kind())))
@@ -91,11 +91,15 @@ impl Metadata {
     }
 
     pub(crate) fn text(&self, key: &str) -> Result<Option<&str>, LoadError> {
-        self.get(key, "a string", |value| if let Value::Text(text) = value { Some(text.as_str()) } else { None })
+        self.get(
+            key,
+            "a string",
+            |value| if let MetadataValue::Text(text) = value { Some(text.as_str()) } else { None },
+        )
     }
 
     pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, LoadError> {
-        self.get(key, "a bool", |value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
+        self.get(key, "a bool", |value| if let MetadataValue::Bool(flag) = value { Some(*flag) } else { None })
     }
 
     pub(crate) fn size(&self, key: &str) -> Result<Option<usize>, LoadError> {
@@ -107,20 +111,22 @@ impl Metadata {
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, LoadError> {
-        self.get(key, "a number", Value::number)
+        self.get(key, "a number", MetadataValue::number)
     }
 
     pub(crate) fn texts(&self, key: &str) -> Result<Option<&[String]>, LoadError> {
         self.get(key, "an array of strings", |value| match value {
-            Value::List(List::Text(texts)) => Some(texts.as_slice()),
+            MetadataValue::List(List::Text(texts)) => Some(texts.as_slice()),
             _ => None,
         })
     }
 
     pub(crate) fn integers(&self, key: &str) -> Result<Option<Vec<i64>>, LoadError> {
         self.get(key, "an array of integers", |value| match value {
-            Value::List(List::Signed(values)) => Some(values.clone()),
-            Value::List(List::Unsigned(values)) => values.iter().map(|&value| i64::try_from(value).ok()).collect(),
+            MetadataValue::List(List::Signed(values)) => Some(values.clone()),
+            MetadataValue::List(List::Unsigned(values)) => {
+                values.iter().map(|&value| i64::try_from(value).ok()).collect()
+            }
             _ => None,
         })
     }

@@ -1,6 +1,6 @@
 //! Attributes, items and slices.
 
-use super::args::{Args, needed};
+use super::args::{CallArgs, needed};
 use super::error::{Result, fail};
 use super::meter::{room, step};
 use super::methods;
@@ -192,7 +192,7 @@ fn of_loop(value: &Value, state: &Loop, name: &str) -> Result<Option<Value>> {
 }
 
 /// Calls a method.
-pub(super) fn call_method(value: &Value, name: &str, args: Args) -> Result<Value> {
+pub(super) fn call_method(value: &Value, name: &str, args: CallArgs) -> Result<Value> {
     match value {
         Value::Str(text) => methods::call(&text.text, name, args),
         Value::List(items) | Value::Tuple(items) | Value::Group(items) => of_list(items, name, args),
@@ -232,7 +232,7 @@ pub(super) fn call_method(value: &Value, name: &str, args: Args) -> Result<Value
     }
 }
 
-fn of_list(items: &Items, name: &str, args: Args) -> Result<Value> {
+fn of_list(items: &Items, name: &str, args: CallArgs) -> Result<Value> {
     if name == "copy" {
         args.positional("copy", 0, 0)?;
         return Value::list(items.values.clone());

@@ -1,17 +1,17 @@
 //! Arguments of calls, filters and tests.
 
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::value::Value;
 use std::sync::Arc;
 
 /// Values of a call.
 #[derive(Debug, Default)]
-pub(super) struct Args {
+pub(super) struct CallArgs {
     pub(super) positional: Vec<Value>,
     pub(super) named: Vec<(Arc<str>, Value)>,
 }
 
-impl Args {
+impl CallArgs {
     /// The values of parameters by place or by name.
     pub(super) fn bind<const COUNT: usize>(self, what: &str, names: [&str; COUNT]) -> Result<[Option<Value>; COUNT]> {
         if self.positional.len() > COUNT {
@@ -44,15 +44,15 @@ impl Args {
 
 /// An argument that must be there.
 pub(super) fn needed(value: Option<Value>, what: &str) -> Result<Value> {
-    value.ok_or_else(|| Error(format!("{what} lacks an argument")))
+    value.ok_or_else(|| TemplateError(format!("{what} lacks an argument")))
 }
 
 /// An argument that is an integer.
 pub(super) fn integer(value: &Value, what: &str) -> Result<i128> {
-    value.as_int().ok_or_else(|| Error(format!("{what} needs an integer, not {}", value.kind())))
+    value.as_int().ok_or_else(|| TemplateError(format!("{what} needs an integer, not {}", value.kind())))
 }
 
 /// An argument that is a text.
 pub(super) fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str> {
-    value.as_str().ok_or_else(|| Error(format!("{what} needs a text, not {}", value.kind())))
+    value.as_str().ok_or_else(|| TemplateError(format!("{what} needs a text, not {}", value.kind())))
 }

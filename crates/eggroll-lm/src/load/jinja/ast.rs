@@ -69,39 +69,39 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum AssignTarget {
     Name(Name),
     Attribute(Name, Name),
-    Tuple(Vec<Target>),
+    Tuple(Vec<AssignTarget>),
 }
 
 #[derive(Debug)]
 pub(super) struct Statement {
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: StatementKind,
 }
 
 /// Statements with names of their own.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(super) struct StatementBlock {
     pub(super) body: Vec<Statement>,
     /// Names that are undefined in it until it sets them, whatever they are around it.
     pub(super) hidden: Vec<Name>,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     Data(Box<str>),
     Print(Expr),
     If(Vec<(Expr, Vec<Statement>)>, Vec<Statement>),
     For(Arc<For>),
-    Set(Target, Expr),
-    SetBlock(Target, Vec<(Name, Arguments)>, Block),
+    Set(AssignTarget, Expr),
+    SetBlock(AssignTarget, Vec<(Name, Arguments)>, StatementBlock),
     Macro(Name, Arc<MacroBody>),
     Call(Expr, Arc<MacroBody>),
-    Filter(Vec<(Name, Arguments)>, Block),
-    With(Vec<(Target, Expr)>, Block),
-    Generation(Block),
+    Filter(Vec<(Name, Arguments)>, StatementBlock),
+    With(Vec<(AssignTarget, Expr)>, StatementBlock),
+    Generation(StatementBlock),
     Break,
     Continue,
     /// What templates of a model cannot do.
@@ -110,11 +110,11 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 pub(super) struct For {
-    pub(super) target: Target,
+    pub(super) target: AssignTarget,
     pub(super) over: Expr,
     pub(super) test: Option<Expr>,
-    pub(super) body: Block,
-    pub(super) otherwise: Block,
+    pub(super) body: StatementBlock,
+    pub(super) otherwise: StatementBlock,
     pub(super) recursive: bool,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct For {
 pub(super) struct MacroBody {
     pub(super) name: Name,
     pub(super) parameters: Vec<(Name, Option<Expr>)>,
-    pub(super) body: Block,
+    pub(super) body: StatementBlock,
     /// Which of `varargs`, `kwargs` and `caller` the body names.
     pub(super) catches: [bool; 3],
 }

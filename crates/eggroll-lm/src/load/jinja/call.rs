@@ -1,7 +1,7 @@
 //! Arguments, and what can be called.
 
 use super::access;
-use super::args::{Args, integer, needed, text};
+use super::args::{CallArgs, integer, needed, text};
 use super::error::{Result, fail};
 use super::meter::room;
 use super::render::Renderer;
@@ -20,7 +20,7 @@ const DATES: &str = "aAbBdDeFHIjmMpSTuUwWyY%";
 
 impl Renderer {
     /// Calls a value.
-    pub(super) fn call(&self, value: &Value, args: Args) -> Result<Value> {
+    pub(super) fn call(&self, value: &Value, args: CallArgs) -> Result<Value> {
         match value {
             Value::Undefined(name) => fail(format!("{name:?} is undefined")),
             Value::Macro(body) => self.call_macro(body, args),
@@ -34,7 +34,7 @@ impl Renderer {
         }
     }
 
-    fn function(&self, name: &'static str, args: Args) -> Result<Value> {
+    fn function(&self, name: &'static str, args: CallArgs) -> Result<Value> {
         match name {
             "range" => {
                 let values = args.positional("range", 1, 3)?;
@@ -98,7 +98,7 @@ impl Renderer {
 }
 
 /// The pairs of `dict(…)`: those of a dictionary, of pairs, or by name.
-fn pairs(args: Args) -> Result<Vec<(Value, Value)>> {
+fn pairs(args: CallArgs) -> Result<Vec<(Value, Value)>> {
     let mut pairs = Vec::new();
     match args.positional.as_slice() {
         [] => {}

@@ -2,10 +2,10 @@
 
 /// The reason, in words.
 #[derive(Clone, Debug)]
-pub(crate) struct Error(pub(crate) String);
+pub(crate) struct TemplateError(pub(crate) String);
 
-pub(crate) type Result<T> = std::result::Result<T, Error>;
+pub(crate) type Result<T> = std::result::Result<T, TemplateError>;
 
 pub(super) fn fail<T>(reason: impl Into<String>) -> Result<T> {
-    Err(Error(reason.into()))
+    Err(TemplateError(reason.into()))
 }

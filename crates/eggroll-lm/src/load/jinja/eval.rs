@@ -1,6 +1,6 @@
 //! Expressions, evaluated.
 
-use super::args::Args;
+use super::args::CallArgs;
 use super::ast::{Arguments, Expr, Operator, Postfix};
 use super::error::{Result, fail};
 use super::meter::{Buffer, Deeper, step};
@@ -151,8 +151,8 @@ impl Renderer {
     }
 
     /// The values of arguments.
-    pub(super) fn arguments(&self, arguments: &Arguments, scope: &Rc<Scope>) -> Result<Args> {
-        let mut args = Args { positional: self.all(&arguments.positional, scope)?, named: Vec::new() };
+    pub(super) fn arguments(&self, arguments: &Arguments, scope: &Rc<Scope>) -> Result<CallArgs> {
+        let mut args = CallArgs { positional: self.all(&arguments.positional, scope)?, named: Vec::new() };
         if let Some(rest) = &arguments.rest {
             args.positional.extend(self.eval(rest, scope)?.iterate()?);
         }

@@ -1,8 +1,8 @@
 //! Jinja's filters of texts and single values; those of lists are in `lists`.
 
-use super::args::{Args, integer, needed, text};
+use super::args::{CallArgs, integer, needed, text};
 use super::classes::{Class, matches};
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::format::percent;
 use super::json::to_json;
 use super::meter::{Buffer, room, step};
@@ -14,7 +14,7 @@ use super::value::Value;
 
 impl Renderer {
     /// Applies a filter.
-    pub(super) fn filter(&self, name: &str, value: Value, args: Args) -> Result<Value> {
+    pub(super) fn filter(&self, name: &str, value: Value, args: CallArgs) -> Result<Value> {
         if let Value::Markup(_) = value
             && !["safe", "string", "length", "count", "default", "d", "tojson"].contains(&name)
         {
@@ -36,7 +36,7 @@ impl Renderer {
             }
             "length" | "count" => {
                 args.positional(name, 0, 0)?;
-                let length = value.length().ok_or_else(|| Error(format!("{} has no length", value.kind())))?;
+                let length = value.length().ok_or_else(|| TemplateError(format!("{} has no length", value.kind())))?;
                 Ok(Value::Int(length as i128))
             }
             "list" => {
@@ -104,7 +104,7 @@ impl Renderer {
             "indent" | "truncate" if value.as_str().is_none() => {
                 fail(format!("{name} needs a text, not {}", value.kind()))
             }
-            "urlencode" if value.as_str().is_none() && self.test("iterable", &value, Args::default())? => {
+            "urlencode" if value.as_str().is_none() && self.test("iterable", &value, CallArgs::default())? => {
                 fail("urlencode of more than a text is not supported")
             }
             _ => textual(name, &value.printed()?, args),
@@ -112,9 +112,9 @@ impl Renderer {
     }
 }
 
-fn textual(name: &str, it: &str, args: Args) -> Result<Value> {
+fn textual(name: &str, it: &str, args: CallArgs) -> Result<Value> {
     step(it.len() / 16)?;
-    let plain = |args: Args| args.positional(name, 0, 0).map(drop);
+    let plain = |args: CallArgs| args.positional(name, 0, 0).map(drop);
     match name {
         "upper" | "lower" | "capitalize" | "title" | "wordcount" => {
             plain(args)?;
@@ -234,7 +234,7 @@ fn indent(it: &str, with: &str, first: bool, blank: bool) -> Result<Value> {
     text.value()
 }
 
-fn numeric(name: &str, value: &Value, args: Args) -> Result<Value> {
+fn numeric(name: &str, value: &Value, args: CallArgs) -> Result<Value> {
     if let Value::Undefined(what) = value {
         return fail(format!("{what:?} is undefined"));
     }

@@ -1,7 +1,7 @@
 //! `%` and `format` of Python's texts.
 
-use super::args::Args;
-use super::error::{Error, Result, fail};
+use super::args::CallArgs;
+use super::error::{Result, TemplateError, fail};
 use super::meter::Buffer;
 use super::text::float;
 use super::value::Value;
@@ -52,8 +52,9 @@ impl Spec {
         spec.width = count(&mut characters)?.unwrap_or(0);
         spec.grouping = characters.next_if(|c| matches!(c, ',' | '_'));
         if characters.next_if_eq(&'.').is_some() {
-            spec.precision =
-                Some(count(&mut characters)?.ok_or_else(|| Error("format specifier missing precision".into()))?);
+            spec.precision = Some(
+                count(&mut characters)?.ok_or_else(|| TemplateError("format specifier missing precision".into()))?,
+            );
         }
         spec.kind = characters.next();
         if characters.next().is_some() || spec.alternate {
@@ -212,7 +213,11 @@ pub(super) fn percent(text: &str, values: &Value) -> Result<Value> {
         if characters.next_if_eq(&'(').is_some() {
             let name: String = characters.by_ref().take_while(|&c| c != ')').collect();
             let Value::Dict(dict) = values else { return fail("format requires a mapping") };
-            one = Some(dict.get_text(&name).cloned().ok_or_else(|| Error(format!("there is no {name:?} to format")))?);
+            one = Some(
+                dict.get_text(&name)
+                    .cloned()
+                    .ok_or_else(|| TemplateError(format!("there is no {name:?} to format")))?,
+            );
             named = true;
         }
         let mut spec = Spec::default();
@@ -220,7 +225,8 @@ pub(super) fn percent(text: &str, values: &Value) -> Result<Value> {
         while let Some(flag) = characters.next_if(|c| matches!(c, '-' | '+' | ' ' | '0' | '#')) {
             flags.push(flag);
         }
-        let mut next = || left.next().cloned().ok_or_else(|| Error("not enough arguments for format string".into()));
+        let mut next =
+            || left.next().cloned().ok_or_else(|| TemplateError("not enough arguments for format string".into()));
         spec.width = match characters.next_if_eq(&'*') {
             Some(_) => return fail("a width * is not supported"),
             None => count(&mut characters)?.unwrap_or(0),
@@ -291,14 +297,14 @@ pub(super) fn percent(text: &str, values: &Value) -> Result<Value> {
 }
 
 /// `text.format(…)`.
-pub(super) fn braces(text: &str, args: &Args) -> Result<Value> {
+pub(super) fn braces(text: &str, args: &CallArgs) -> Result<Value> {
     let mut out = Buffer::default();
     let mut counter = Some(0usize);
     write(text, args, &mut counter, 0, &mut out)?;
     out.value()
 }
 
-fn write(text: &str, args: &Args, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
+fn write(text: &str, args: &CallArgs, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
     let mut rest = text;
     while let Some(place) = rest.find(['{', '}']) {
         out.push(&rest[..place])?;
@@ -325,7 +331,7 @@ fn write(text: &str, args: &Args, counter: &mut Option<usize>, depth: usize, out
 }
 
 /// What stands between braces: a name, a conversion, a format.
-fn field(field: &str, args: &Args, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
+fn field(field: &str, args: &CallArgs, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
     let end = field.find(['!', ':']).unwrap_or(field.len());
     let (name, rest) = field.split_at(end);
     let (conversion, format) = match rest.strip_prefix('!') {
@@ -335,7 +341,8 @@ fn field(field: &str, args: &Args, counter: &mut Option<usize>, depth: usize, ou
     let first = name.find(['.', '[']).unwrap_or(name.len());
     let is_index = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     if name.is_empty() {
-        let place = counter.ok_or_else(|| Error("cannot switch from manual to automatic field numbering".into()))?;
+        let place =
+            counter.ok_or_else(|| TemplateError("cannot switch from manual to automatic field numbering".into()))?;
         *counter = Some(place + 1);
     } else if is_index(name) && counter.is_some_and(|count| count > 0) {
         return fail("cannot switch from automatic field numbering to manual");
@@ -347,12 +354,12 @@ fn field(field: &str, args: &Args, counter: &mut Option<usize>, depth: usize, ou
         index if is_index(index) => index.parse().ok().and_then(|place: usize| args.positional.get(place).cloned()),
         name => args.named.iter().find(|(other, _)| &**other == name).map(|(_, value)| value.clone()),
     }
-    .ok_or_else(|| Error(format!("there is no argument for {{{name}}}")))?;
+    .ok_or_else(|| TemplateError(format!("there is no argument for {{{name}}}")))?;
     let mut path = &name[first..];
     while !path.is_empty() {
         let (part, after) = match path.strip_prefix('.') {
             Some(path) => path.split_at(path.find(['.', '[']).unwrap_or(path.len())),
-            None => path[1..].split_once(']').ok_or_else(|| Error("missing ']' in format string".into()))?,
+            None => path[1..].split_once(']').ok_or_else(|| TemplateError("missing ']' in format string".into()))?,
         };
         value = match (path.starts_with('.'), part.parse::<i128>()) {
             (true, _) => value.attribute(part)?,

@@ -1,7 +1,7 @@
 //! Which names a block hides from the blocks in it until it sets them, as jinja2 does: a name that a block sets before it reads it is the
 //! block's from its begin.
 
-use super::ast::{Arguments, Block, Expr, Kind, Name, Postfix, Statement, Target};
+use super::ast::{Arguments, AssignTarget, Expr, Name, Postfix, Statement, StatementBlock, StatementKind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ struct Mentions {
 }
 
 /// Finds hidden names in a block and all blocks in it; the block has some names from its begin.
-pub(super) fn analyze(block: &mut Block, given: &[Name], outer: &[Outer<'_>]) {
+pub(super) fn analyze(block: &mut StatementBlock, given: &[Name], outer: &[Outer<'_>]) {
     let mut mentions = Mentions { all: given.iter().cloned().collect(), set: Vec::new() };
     mentions.statements(&block.body, true);
     block.hidden = mentions.set.into_iter().filter(|name| !outer.iter().any(|names| names.contains(name))).collect();
@@ -29,25 +29,27 @@ pub(super) fn analyze(block: &mut Block, given: &[Name], outer: &[Outer<'_>]) {
 fn inner(body: &mut [Statement], outer: &[Outer<'_>]) {
     for statement in body {
         match &mut statement.kind {
-            Kind::If(branches, otherwise) => {
+            StatementKind::If(branches, otherwise) => {
                 branches.iter_mut().for_each(|(_, body)| inner(body, outer));
                 inner(otherwise, outer);
             }
-            Kind::For(each) => {
+            StatementKind::For(each) => {
                 let Some(each) = Arc::get_mut(each) else { continue };
                 let mut names = vec![Name::from("loop")];
                 targets(&each.target, &mut names);
                 analyze(&mut each.body, &names, outer);
                 analyze(&mut each.otherwise, &[], outer);
             }
-            Kind::Macro(_, body) | Kind::Call(_, body) => {
+            StatementKind::Macro(_, body) | StatementKind::Call(_, body) => {
                 let Some(body) = Arc::get_mut(body) else { continue };
                 let names = body.parameters.iter().map(|(name, _)| name.clone());
                 let names: Vec<Name> = names.chain(["caller", "varargs", "kwargs"].map(Name::from)).collect();
                 analyze(&mut body.body, &names, outer);
             }
-            Kind::SetBlock(_, _, body) | Kind::Filter(_, body) | Kind::Generation(body) => analyze(body, &[], outer),
-            Kind::With(values, body) => {
+            StatementKind::SetBlock(_, _, body) | StatementKind::Filter(_, body) | StatementKind::Generation(body) => {
+                analyze(body, &[], outer)
+            }
+            StatementKind::With(values, body) => {
                 let mut names = Vec::new();
                 values.iter().for_each(|(target, _)| targets(target, &mut names));
                 analyze(body, &names, outer);
@@ -57,11 +59,11 @@ fn inner(body: &mut [Statement], outer: &[Outer<'_>]) {
     }
 }
 
-fn targets(target: &Target, names: &mut Vec<Name>) {
+fn targets(target: &AssignTarget, names: &mut Vec<Name>) {
     match target {
-        Target::Name(name) => names.push(name.clone()),
-        Target::Attribute(..) => {}
-        Target::Tuple(all) => all.iter().for_each(|target| targets(target, names)),
+        AssignTarget::Name(name) => names.push(name.clone()),
+        AssignTarget::Attribute(..) => {}
+        AssignTarget::Tuple(all) => all.iter().for_each(|target| targets(target, names)),
     }
 }
 
@@ -70,8 +72,8 @@ impl Mentions {
     fn statements(&mut self, body: &[Statement], always: bool) {
         for statement in body {
             match &statement.kind {
-                Kind::Print(value) => self.read(value),
-                Kind::If(branches, otherwise) => {
+                StatementKind::Print(value) => self.read(value),
+                StatementKind::If(branches, otherwise) => {
                     if let Some((test, _)) = branches.first() {
                         self.read(test);
                     }
@@ -83,26 +85,28 @@ impl Mentions {
                     }
                     self.statements(otherwise, false);
                 }
-                Kind::For(each) => self.read(&each.over),
-                Kind::Set(target, value) => {
+                StatementKind::For(each) => self.read(&each.over),
+                StatementKind::Set(target, value) => {
                     self.read(value);
                     self.target(target, always);
                 }
-                Kind::SetBlock(target, ..) => self.target(target, always),
-                Kind::Macro(name, _) => self.write(name, always),
-                Kind::Call(call, _) => self.read(call),
-                Kind::Filter(filters, _) => filters.iter().for_each(|(_, arguments)| self.arguments(arguments)),
-                Kind::With(values, _) => values.iter().for_each(|(_, value)| self.read(value)),
+                StatementKind::SetBlock(target, ..) => self.target(target, always),
+                StatementKind::Macro(name, _) => self.write(name, always),
+                StatementKind::Call(call, _) => self.read(call),
+                StatementKind::Filter(filters, _) => {
+                    filters.iter().for_each(|(_, arguments)| self.arguments(arguments))
+                }
+                StatementKind::With(values, _) => values.iter().for_each(|(_, value)| self.read(value)),
                 _ => {}
             }
         }
     }
 
-    fn target(&mut self, target: &Target, always: bool) {
+    fn target(&mut self, target: &AssignTarget, always: bool) {
         match target {
-            Target::Name(name) => self.write(name, always),
-            Target::Attribute(name, _) => drop(self.all.insert(name.clone())),
-            Target::Tuple(all) => all.iter().for_each(|target| self.target(target, always)),
+            AssignTarget::Name(name) => self.write(name, always),
+            AssignTarget::Attribute(name, _) => drop(self.all.insert(name.clone())),
+            AssignTarget::Tuple(all) => all.iter().for_each(|target| self.target(target, always)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The filter `tojson`, which is Python's `json.dumps` in transformers.
 
-use super::args::{Args, integer};
+use super::args::{CallArgs, integer};
 use super::error::{Result, fail};
 use super::meter::{Buffer, Deeper, room, step};
 use super::operators::sort;
@@ -17,7 +17,7 @@ struct Style {
 }
 
 /// The text of a value.
-pub(super) fn to_json(value: &Value, args: Args) -> Result<Value> {
+pub(super) fn to_json(value: &Value, args: CallArgs) -> Result<Value> {
     let [ascii, indent, separators, sorted] =
         args.bind("tojson", ["ensure_ascii", "indent", "separators", "sort_keys"])?;
     let is_true = |value: Option<Value>| value.is_some_and(|value| value.is_true());

@@ -1,6 +1,6 @@
 //! Text, tags and white space, with the rules of Jinja: `trim_blocks`, `lstrip_blocks`, one line end at the end taken away.
 
-use super::error::{Error, Result};
+use super::error::{Result, TemplateError};
 use super::literals;
 use super::token::{Token, is_space};
 
@@ -51,7 +51,7 @@ impl<'a> Lexer<'a> {
 
     fn fail<T>(&mut self, reason: impl std::fmt::Display) -> Result<T> {
         let line = self.line_at(self.at);
-        Err(Error(format!("syntax error: {reason} (line {line})")))
+        Err(TemplateError(format!("syntax error: {reason} (line {line})")))
     }
 
     fn push(&mut self, token: Token) {

@@ -1,8 +1,8 @@
 //! Jinja's filters of lists.
 
-use super::args::{Args, integer, needed, text};
+use super::args::{CallArgs, integer, needed, text};
 use super::ast::Operator;
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::meter::{Buffer, room, step};
 use super::names::is_filter;
 use super::operators::{binary, equal, order, sort};
@@ -50,7 +50,7 @@ fn given(value: Option<Value>) -> Option<Value> {
 }
 
 impl Renderer {
-    pub(super) fn list_filter(&self, name: &str, value: Value, args: Args) -> Result<Value> {
+    pub(super) fn list_filter(&self, name: &str, value: Value, args: CallArgs) -> Result<Value> {
         match name {
             "first" => {
                 args.positional(name, 0, 0)?;
@@ -164,7 +164,7 @@ impl Renderer {
         }
     }
 
-    fn map(&self, value: &Value, mut args: Args) -> Result<Value> {
+    fn map(&self, value: &Value, mut args: CallArgs) -> Result<Value> {
         let mut mapped = Vec::new();
         if args.positional.is_empty() && args.named.iter().any(|(name, _)| &**name == "attribute") {
             let [path, default] = args.bind("map", ["attribute", "default"])?;
@@ -183,13 +183,13 @@ impl Renderer {
             return fail(format!("no filter named {name:?}"));
         }
         for value in value.iterate()? {
-            let args = Args { positional: args.positional.clone(), named: args.named.clone() };
+            let args = CallArgs { positional: args.positional.clone(), named: args.named.clone() };
             mapped.push(self.filter(name, value, args)?);
         }
         Value::stream(mapped)
     }
 
-    fn select(&self, name: &str, value: &Value, mut args: Args) -> Result<Value> {
+    fn select(&self, name: &str, value: &Value, mut args: CallArgs) -> Result<Value> {
         let path = name.ends_with("attr").then(|| {
             if args.positional.is_empty() {
                 fail("missing parameter for attribute name")
@@ -205,7 +205,7 @@ impl Renderer {
             let holds = match &test {
                 None => tested.is_true(),
                 Some(test) => {
-                    let args = Args { positional: args.positional.clone(), named: args.named.clone() };
+                    let args = CallArgs { positional: args.positional.clone(), named: args.named.clone() };
                     self.test(text(test, name)?, &tested, args)?
                 }
             };
@@ -217,7 +217,7 @@ impl Renderer {
     }
 }
 
-fn join(value: &Value, args: Args) -> Result<Value> {
+fn join(value: &Value, args: CallArgs) -> Result<Value> {
     let [between, path] = args.bind("join", ["d", "attribute"])?;
     let between = between.map_or_else(|| Ok(String::new()), |between| between.printed())?;
     let path = given(path);
@@ -231,7 +231,7 @@ fn join(value: &Value, args: Args) -> Result<Value> {
 }
 
 /// `batch` and `slice`.
-fn cut(name: &str, value: &Value, args: Args) -> Result<Value> {
+fn cut(name: &str, value: &Value, args: CallArgs) -> Result<Value> {
     let [count, fill] = args.bind(name, [if name == "batch" { "linecount" } else { "slices" }, "fill_with"])?;
     let count = integer(&needed(count, name)?, name)?;
     let fill = given(fill);
@@ -273,7 +273,7 @@ fn cut(name: &str, value: &Value, args: Args) -> Result<Value> {
     Value::stream(parts)
 }
 
-fn groups(value: &Value, args: Args) -> Result<Value> {
+fn groups(value: &Value, args: CallArgs) -> Result<Value> {
     let [path, default, case] = args.bind("groupby", ["attribute", "default", "case_sensitive"])?;
     let (path, is_folded) = (needed(path, "groupby")?, !is_true(case.as_ref()));
     let default = given(default);
@@ -291,7 +291,7 @@ fn groups(value: &Value, args: Args) -> Result<Value> {
         }
     }
     let group = |(_, real, members): (Value, Value, Vec<Value>)| {
-        Ok::<_, Error>(Value::Group(Items::new(vec![real, Value::list(members)?])?))
+        Ok::<_, TemplateError>(Value::Group(Items::new(vec![real, Value::list(members)?])?))
     };
     Value::list(groups.into_iter().map(group).collect::<Result<_>>()?)
 }

@@ -1,6 +1,6 @@
 //! Numbers and texts, as Python writes them.
 
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::token::Token;
 
 /// Length of digits with single underscores between them.
@@ -29,7 +29,7 @@ pub(super) fn number(text: &str) -> Result<(Token, usize)> {
         length += if count > 0 { 1 + sign + count } else { 0 };
     }
     if length > whole {
-        let value: f64 = text[..length].replace('_', "").parse().map_err(|_| Error("not a number".into()))?;
+        let value: f64 = text[..length].replace('_', "").parse().map_err(|_| TemplateError("not a number".into()))?;
         return Ok((Token::Float(value), length));
     }
     let radix = match text.get(..2).map(str::to_ascii_lowercase).as_deref() {

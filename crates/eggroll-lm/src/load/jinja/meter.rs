@@ -1,6 +1,6 @@
 //! What a template may take: steps, live memory and depth. Each rendering has a thread of its own, and so counters of its own.
 
-use super::error::{Error, Result};
+use super::error::{Result, TemplateError};
 use std::cell::Cell;
 
 /// Steps of one rendering: about a second.
@@ -31,7 +31,7 @@ pub(super) fn start(bytes: usize) {
 pub(super) fn step(count: usize) -> Result<()> {
     let left = LEFT.get().checked_sub(count as u64);
     LEFT.set(left.unwrap_or(0));
-    left.map(drop).ok_or_else(|| Error(format!("it does not end within {STEPS} instructions")))
+    left.map(drop).ok_or_else(|| TemplateError(format!("it does not end within {STEPS} instructions")))
 }
 
 /// Fails where some more bytes are too many.
@@ -40,14 +40,14 @@ pub(super) fn room(bytes: usize) -> Result<()> {
     if LIVE.get().checked_add(bytes).is_some_and(|live| live <= limit) {
         return Ok(());
     }
-    Err(Error(format!("its texts and lists take more than {limit} bytes")))
+    Err(TemplateError(format!("its texts and lists take more than {limit} bytes")))
 }
 
 /// Bytes that are counted while they live.
 #[derive(Debug)]
-pub(super) struct Held(usize);
+pub(super) struct MeteredBytes(usize);
 
-impl Held {
+impl MeteredBytes {
     pub(super) fn new(bytes: usize) -> Result<Self> {
         step(bytes / 64)?;
         room(bytes)?;
@@ -56,7 +56,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MeteredBytes {
     fn drop(&mut self) {
         LIVE.set(LIVE.get().saturating_sub(self.0));
     }
@@ -71,7 +71,7 @@ impl Deeper {
         LEVEL.set(LEVEL.get() + 1);
         if LEVEL.get() > DEPTH {
             LEVEL.set(LEVEL.get() - 1);
-            return Err(Error(format!("it nests calls and expressions more than {DEPTH} deep")));
+            return Err(TemplateError(format!("it nests calls and expressions more than {DEPTH} deep")));
         }
         Ok(Self)
     }

@@ -1,6 +1,6 @@
 //! Methods of Python's texts.
 
-use super::args::{Args, integer, needed, text};
+use super::args::{CallArgs, integer, needed, text};
 use super::classes::{Class, matches};
 use super::error::{Result, fail};
 use super::format::braces;
@@ -56,7 +56,7 @@ pub(super) const METHODS: [&str; 41] = [
 pub(super) const REFUSED: [&str; 6] = ["encode", "format_map", "isidentifier", "isprintable", "maketrans", "translate"];
 
 /// Calls a method of a text.
-pub(super) fn call(it: &str, name: &str, args: Args) -> Result<Value> {
+pub(super) fn call(it: &str, name: &str, args: CallArgs) -> Result<Value> {
     step(it.len() / 16)?;
     match name {
         "format" => return braces(it, &args),

@@ -33,7 +33,7 @@ mod value;
 
 pub(crate) use input::Input;
 
-use ast::Block;
+use ast::StatementBlock;
 use chrono::{DateTime, FixedOffset};
 use error::{Result, fail};
 use render::Renderer;
@@ -47,7 +47,7 @@ const STACK: usize = 64 << 20;
 
 /// A template that was parsed.
 #[derive(Clone, Debug)]
-pub(crate) struct Template(Arc<Block>);
+pub(crate) struct Template(Arc<StatementBlock>);
 
 impl Template {
     /// Parses a template's source.

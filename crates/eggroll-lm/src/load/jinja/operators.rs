@@ -1,7 +1,7 @@
 //! Operators on Python's values.
 
 use super::ast::Operator;
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::format::percent;
 use super::meter::{Buffer, room, step};
 use super::value::Value;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 const WIDE: &str = "an integer of more than 127 bits is not supported";
 
 fn checked(value: Option<i128>) -> Result<Value> {
-    value.map(Value::Int).ok_or_else(|| Error(WIDE.into()))
+    value.map(Value::Int).ok_or_else(|| TemplateError(WIDE.into()))
 }
 
 /// Two values with an operator between them, other than `and`, `or` and comparisons.

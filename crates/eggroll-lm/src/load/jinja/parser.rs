@@ -1,7 +1,9 @@
 //! Statements of a template.
 
-use super::ast::{Arguments, Block, Expr, For, Kind, MacroBody, Name, Operator, Postfix, Statement, Target};
-use super::error::{Error, Result};
+use super::ast::{
+    Arguments, AssignTarget, Expr, For, MacroBody, Name, Operator, Postfix, Statement, StatementBlock, StatementKind,
+};
+use super::error::{Result, TemplateError};
 use super::frames::analyze;
 use super::lexer::{normalized, tokens};
 use super::token::Token;
@@ -17,19 +19,19 @@ pub(super) struct Parser {
     /// Whether a filter that is not known matters only where it runs: within `if`.
     pub(super) soft: bool,
     /// Filters and tests that are not known where it matters.
-    pub(super) unknown: Vec<Error>,
+    pub(super) unknown: Vec<TemplateError>,
     /// Whether the body of a macro names `varargs`, `kwargs` and `caller`.
     pub(super) catches: [bool; 3],
     loops: usize,
 }
 
 /// Parses a template's source.
-pub(super) fn parse(source: &str) -> Result<Block> {
+pub(super) fn parse(source: &str) -> Result<StatementBlock> {
     let tokens = tokens(&normalized(source))?;
     let mut parser =
         Parser { tokens, at: 0, depth: 0, soft: false, unknown: Vec::new(), catches: [false; 3], loops: 0 };
     let (body, _) = parser.body(&[])?;
-    let mut block = Block { body, hidden: Vec::new() };
+    let mut block = StatementBlock { body, hidden: Vec::new() };
     analyze(&mut block, &[], &[]);
     parser.unknown.into_iter().next().map_or(Ok(block), Err)
 }
@@ -48,7 +50,7 @@ impl Parser {
     }
 
     pub(super) fn fail<T>(&self, reason: impl std::fmt::Display) -> Result<T> {
-        Err(Error(format!("syntax error: {reason} (line {})", self.line())))
+        Err(TemplateError(format!("syntax error: {reason} (line {})", self.line())))
     }
 
     pub(super) fn unexpected<T>(&self, expected: &str) -> Result<T> {
@@ -131,7 +133,7 @@ impl Parser {
                 Token::End if ends.is_empty() => return Ok((body, String::new())),
                 Token::End => return self.unexpected(&ends.join(" or ")),
                 Token::Data(_) => match self.next() {
-                    Token::Data(text) => Kind::Data(text.into()),
+                    Token::Data(text) => StatementKind::Data(text.into()),
                     _ => return self.unexpected("text"),
                 },
                 Token::PrintBegin => {
@@ -141,7 +143,7 @@ impl Parser {
                         return self.unexpected("the end of the print statement");
                     }
                     self.at += 1;
-                    Kind::Print(value)
+                    StatementKind::Print(value)
                 }
                 _ => {
                     self.at += 1;
@@ -165,14 +167,14 @@ impl Parser {
     }
 
     /// A block with names of its own, in which filters must be known.
-    fn own_block(&mut self, end: &str) -> Result<Block> {
+    fn own_block(&mut self, end: &str) -> Result<StatementBlock> {
         let soft = std::mem::take(&mut self.soft);
         let body = self.block(end);
         self.soft = soft;
-        Ok(Block { body: body?, hidden: Vec::new() })
+        Ok(StatementBlock { body: body?, hidden: Vec::new() })
     }
 
-    fn statement(&mut self, tag: &str) -> Result<Kind> {
+    fn statement(&mut self, tag: &str) -> Result<StatementKind> {
         Ok(match tag {
             "if" => return self.conditional(),
             "for" => return self.for_loop(),
@@ -181,7 +183,7 @@ impl Parser {
                 let name = self.name()?;
                 self.expect("(")?;
                 let parameters = self.parameters()?;
-                Kind::Macro(name.clone(), self.macro_body(name, parameters, "endmacro")?)
+                StatementKind::Macro(name.clone(), self.macro_body(name, parameters, "endmacro")?)
             }
             "call" => {
                 let parameters = if self.skip("(") { self.parameters()? } else { Vec::new() };
@@ -189,11 +191,11 @@ impl Parser {
                 if !is_call(&call) {
                     return self.fail("a call block needs a call");
                 }
-                Kind::Call(call, self.macro_body("caller".into(), parameters, "endcall")?)
+                StatementKind::Call(call, self.macro_body("caller".into(), parameters, "endcall")?)
             }
             "filter" => {
                 let filters = self.filters(true)?;
-                Kind::Filter(filters, self.own_block("endfilter")?)
+                StatementKind::Filter(filters, self.own_block("endfilter")?)
             }
             "with" => {
                 let mut values = Vec::new();
@@ -205,30 +207,30 @@ impl Parser {
                     self.expect("=")?;
                     values.push((target, self.expression()?));
                 }
-                Kind::With(values, self.own_block("endwith")?)
+                StatementKind::With(values, self.own_block("endwith")?)
             }
-            "generation" => Kind::Generation(self.own_block("endgeneration")?),
+            "generation" => StatementKind::Generation(self.own_block("endgeneration")?),
             "print" => {
                 let mut values = vec![self.expression()?];
                 while self.skip(",") {
                     values.push(self.expression()?);
                 }
                 self.end_of_block()?;
-                return Ok(Kind::Print(print_all(values)));
+                return Ok(StatementKind::Print(print_all(values)));
             }
             "break" | "continue" => {
                 if self.loops == 0 {
                     return self.fail(format!("{tag} outside of a loop"));
                 }
                 self.end_of_block()?;
-                if tag == "break" { Kind::Break } else { Kind::Continue }
+                if tag == "break" { StatementKind::Break } else { StatementKind::Continue }
             }
             "include" | "import" | "from" | "extends" => {
                 while !matches!(self.current(), Token::BlockEnd | Token::End) {
                     self.at += 1;
                 }
                 self.end_of_block()?;
-                Kind::Refused(format!("{tag}: there are no other templates").into())
+                StatementKind::Refused(format!("{tag}: there are no other templates").into())
             }
             "block" | "autoescape" => {
                 return self.fail(format!("the statement {tag:?} is not supported in chat templates"));
@@ -237,7 +239,7 @@ impl Parser {
         })
     }
 
-    fn conditional(&mut self) -> Result<Kind> {
+    fn conditional(&mut self) -> Result<StatementKind> {
         let soft = std::mem::replace(&mut self.soft, true);
         let mut branches = Vec::new();
         let otherwise = loop {
@@ -255,10 +257,10 @@ impl Parser {
             }
         };
         self.soft = soft;
-        Ok(Kind::If(branches, otherwise))
+        Ok(StatementKind::If(branches, otherwise))
     }
 
-    fn for_loop(&mut self) -> Result<Kind> {
+    fn for_loop(&mut self) -> Result<StatementKind> {
         let soft = std::mem::take(&mut self.soft);
         let target = self.target(true)?;
         if !self.skip_name("in") {
@@ -278,26 +280,26 @@ impl Parser {
             Vec::new()
         };
         self.soft = soft;
-        let [body, otherwise] = [body, otherwise].map(|body| Block { body, hidden: Vec::new() });
-        Ok(Kind::For(Arc::new(For { target, over, test, body, otherwise, recursive })))
+        let [body, otherwise] = [body, otherwise].map(|body| StatementBlock { body, hidden: Vec::new() });
+        Ok(StatementKind::For(Arc::new(For { target, over, test, body, otherwise, recursive })))
     }
 
-    fn set(&mut self) -> Result<Kind> {
+    fn set(&mut self) -> Result<StatementKind> {
         let target = self.target(true)?;
         if self.skip("=") {
             let value = self.tuple(true)?;
             self.end_of_block()?;
-            return Ok(Kind::Set(target, value));
+            return Ok(StatementKind::Set(target, value));
         }
-        if matches!(target, Target::Tuple(_)) {
+        if matches!(target, AssignTarget::Tuple(_)) {
             return self.unexpected("\"=\"");
         }
         let filters = self.filters(false)?;
-        Ok(Kind::SetBlock(target, filters, self.own_block("endset")?))
+        Ok(StatementKind::SetBlock(target, filters, self.own_block("endset")?))
     }
 
     /// Names to assign to; several are a tuple.
-    fn target(&mut self, tuples: bool) -> Result<Target> {
+    fn target(&mut self, tuples: bool) -> Result<AssignTarget> {
         let mut targets = vec![self.one_target()?];
         let mut is_tuple = false;
         while tuples && self.skip(",") {
@@ -308,10 +310,10 @@ impl Parser {
             targets.push(self.one_target()?);
         }
         let first = if is_tuple { None } else { targets.pop() };
-        Ok(first.unwrap_or(Target::Tuple(targets)))
+        Ok(first.unwrap_or(AssignTarget::Tuple(targets)))
     }
 
-    fn one_target(&mut self) -> Result<Target> {
+    fn one_target(&mut self) -> Result<AssignTarget> {
         if self.skip("(") || self.skip("[") {
             let target = self.deeper(|parser| parser.target(true))?;
             if !self.skip(")") {
@@ -323,7 +325,7 @@ impl Parser {
         if ["true", "false", "none", "True", "False", "None"].contains(&&*name) {
             return self.fail(format!("cannot assign to {name:?}"));
         }
-        if self.skip(".") { Ok(Target::Attribute(name, self.name()?)) } else { Ok(Target::Name(name)) }
+        if self.skip(".") { Ok(AssignTarget::Attribute(name, self.name()?)) } else { Ok(AssignTarget::Name(name)) }
     }
 
     fn parameters(&mut self) -> Result<Vec<(Name, Option<Expr>)>> {

@@ -1,6 +1,6 @@
 //! Jinja's tests, after `is`.
 
-use super::args::{Args, integer};
+use super::args::{CallArgs, integer};
 use super::ast::Operator;
 use super::error::{Result, fail};
 use super::methods;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 impl Renderer {
     /// Whether a test holds.
-    pub(super) fn test(&self, name: &str, value: &Value, args: Args) -> Result<bool> {
+    pub(super) fn test(&self, name: &str, value: &Value, args: CallArgs) -> Result<bool> {
         let operator = match name {
             "==" | "eq" | "equalto" => Some(Operator::Equal),
             "!=" | "ne" => Some(Operator::NotEqual),
@@ -76,8 +76,8 @@ impl Renderer {
                 Value::Undefined(_) | Value::Macro(_) | Value::Loop(_) | Value::Method(_) | Value::Function(_)
             ),
             "escaped" => matches!(value, Value::Markup(_)),
-            "lower" => methods::call(&value.printed()?, "islower", Args::default())?.is_true(),
-            "upper" => methods::call(&value.printed()?, "isupper", Args::default())?.is_true(),
+            "lower" => methods::call(&value.printed()?, "islower", CallArgs::default())?.is_true(),
+            "upper" => methods::call(&value.printed()?, "isupper", CallArgs::default())?.is_true(),
             "filter" => value.as_str().is_some_and(is_filter),
             "test" => value.as_str().is_some_and(is_test),
             "in" => contains(&other(), value)?,

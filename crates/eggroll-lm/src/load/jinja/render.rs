@@ -1,8 +1,8 @@
 //! Statements, run.
 
-use super::args::Args;
-use super::ast::{Arguments, Block, For, Kind, MacroBody, Name, Statement, Target};
-use super::error::{Error, Result, fail};
+use super::args::CallArgs;
+use super::ast::{Arguments, AssignTarget, For, MacroBody, Name, Statement, StatementBlock, StatementKind};
+use super::error::{Result, TemplateError, fail};
 use super::meter::{Buffer, Deeper, step};
 use super::value::{Items, Loop, Macro, Scope, Value};
 use std::cell::{Cell, RefCell};
@@ -32,12 +32,12 @@ impl Renderer {
     }
 
     /// The text of a template.
-    pub(super) fn render(&self, template: &Block) -> Result<String> {
+    pub(super) fn render(&self, template: &StatementBlock) -> Result<String> {
         let mut out = Buffer::default();
         let top = Scope::inside(&self.root);
         let result = self.run_block(template, &top, &mut out);
         self.seen.take().iter().for_each(|scope| scope.clear());
-        result.map_err(|error| Error(format!("{} (line {})", error.0, self.line.get())))?;
+        result.map_err(|error| TemplateError(format!("{} (line {})", error.0, self.line.get())))?;
         Ok(out.text())
     }
 
@@ -55,13 +55,13 @@ impl Renderer {
     }
 
     /// Runs a block in its scope.
-    fn run_block(&self, block: &Block, scope: &Rc<Scope>, out: &mut Buffer) -> Result<Flow> {
+    fn run_block(&self, block: &StatementBlock, scope: &Rc<Scope>, out: &mut Buffer) -> Result<Flow> {
         block.hidden.iter().for_each(|name| scope.set(name, Value::undefined(name)));
         self.run(&block.body, scope, out)
     }
 
     /// The text of a block.
-    fn capture(&self, block: &Block, scope: &Rc<Scope>) -> Result<Value> {
+    fn capture(&self, block: &StatementBlock, scope: &Rc<Scope>) -> Result<Value> {
         let mut text = Buffer::default();
         match self.run_block(block, scope, &mut text)? {
             Flow::On => text.value(),
@@ -69,11 +69,11 @@ impl Renderer {
         }
     }
 
-    fn statement(&self, kind: &Kind, scope: &Rc<Scope>, out: &mut Buffer) -> Result<Flow> {
+    fn statement(&self, kind: &StatementKind, scope: &Rc<Scope>, out: &mut Buffer) -> Result<Flow> {
         match kind {
-            Kind::Data(text) => out.push(text)?,
-            Kind::Print(value) => self.eval(value, scope)?.print(out)?,
-            Kind::If(branches, otherwise) => {
+            StatementKind::Data(text) => out.push(text)?,
+            StatementKind::Print(value) => self.eval(value, scope)?.print(out)?,
+            StatementKind::If(branches, otherwise) => {
                 for (test, body) in branches {
                     if self.eval(test, scope)?.is_true() {
                         return self.run(body, scope, out);
@@ -81,32 +81,32 @@ impl Renderer {
                 }
                 return self.run(otherwise, scope, out);
             }
-            Kind::For(each) => {
+            StatementKind::For(each) => {
                 let over = self.eval(&each.over, scope)?;
                 self.for_loop(each, &over, scope, 0, out)?;
             }
-            Kind::Set(target, value) => {
+            StatementKind::Set(target, value) => {
                 let value = self.eval(value, scope)?;
                 self.assign(target, value, scope)?;
             }
-            Kind::SetBlock(target, filters, body) => {
+            StatementKind::SetBlock(target, filters, body) => {
                 let text = self.capture(body, &Scope::inside(scope))?;
                 let text = self.filtered(text, filters, scope)?;
                 self.assign(target, text, scope)?;
             }
-            Kind::Macro(name, body) => {
+            StatementKind::Macro(name, body) => {
                 let value = self.closure(body, scope);
                 scope.set(name, value);
             }
-            Kind::Call(call, body) => {
+            StatementKind::Call(call, body) => {
                 let caller = self.closure(body, scope);
                 self.eval_call(call, Some(caller), scope)?.print(out)?;
             }
-            Kind::Filter(filters, body) => {
+            StatementKind::Filter(filters, body) => {
                 let text = self.capture(body, &Scope::inside(scope))?;
                 self.filtered(text, filters, scope)?.print(out)?;
             }
-            Kind::With(values, body) => {
+            StatementKind::With(values, body) => {
                 let inner = Scope::inside(scope);
                 for (target, value) in values {
                     let value = self.eval(value, scope)?;
@@ -114,10 +114,10 @@ impl Renderer {
                 }
                 return self.run_block(body, &inner, out);
             }
-            Kind::Generation(body) => self.capture(body, &Scope::inside(scope))?.print(out)?,
-            Kind::Break => return Ok(Flow::Break),
-            Kind::Continue => return Ok(Flow::Continue),
-            Kind::Refused(reason) => return fail(&**reason),
+            StatementKind::Generation(body) => self.capture(body, &Scope::inside(scope))?.print(out)?,
+            StatementKind::Break => return Ok(Flow::Break),
+            StatementKind::Continue => return Ok(Flow::Continue),
+            StatementKind::Refused(reason) => return fail(&**reason),
         }
         Ok(Flow::On)
     }
@@ -134,10 +134,10 @@ impl Renderer {
         Value::Macro(Rc::new(Macro { body: body.clone(), scope: scope.clone() }))
     }
 
-    fn assign(&self, target: &Target, value: Value, scope: &Rc<Scope>) -> Result<()> {
+    fn assign(&self, target: &AssignTarget, value: Value, scope: &Rc<Scope>) -> Result<()> {
         match target {
-            Target::Name(name) => scope.set(name, value),
-            Target::Attribute(name, attribute) => {
+            AssignTarget::Name(name) => scope.set(name, value),
+            AssignTarget::Attribute(name, attribute) => {
                 let Some(Value::Namespace(names)) = scope.get(name) else {
                     return fail(format!("cannot assign attribute on non-namespace object {name:?}"));
                 };
@@ -153,7 +153,7 @@ impl Renderer {
                     None => names.push((attribute.clone(), value)),
                 }
             }
-            Target::Tuple(targets) => {
+            AssignTarget::Tuple(targets) => {
                 let values = value.iterate()?;
                 if values.len() != targets.len() {
                     return fail(format!("{} values for {} names", values.len(), targets.len()));
@@ -222,7 +222,7 @@ impl Renderer {
     }
 
     /// A macro's text.
-    pub(super) fn call_macro(&self, value: &Macro, mut args: Args) -> Result<Value> {
+    pub(super) fn call_macro(&self, value: &Macro, mut args: CallArgs) -> Result<Value> {
         let (body, line) = (&value.body, self.line.get());
         let scope = Scope::inside(&value.scope);
         let [varargs, kwargs, caller] = body.catches;

@@ -2,7 +2,7 @@
 
 use super::ast::{For, MacroBody};
 use super::error::{Result, fail};
-use super::meter::{Buffer, Held, LEVELS, room, step};
+use super::meter::{Buffer, LEVELS, MeteredBytes, room, step};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// A text that is counted while it lives.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct MeteredText {
     pub(super) text: Box<str>,
-    pub(super) _held: Held,
+    pub(super) _held: MeteredBytes,
 }
 
 /// Values in a row.
@@ -22,7 +22,7 @@ pub(super) struct Items {
     depth: usize,
     /// Whether nothing in it can change, and so no value can come to hold itself.
     plain: bool,
-    _held: Held,
+    _held: MeteredBytes,
 }
 
 /// A dictionary in the order of insertion.
@@ -32,7 +32,7 @@ pub(super) struct Dict {
     places: HashMap<Key, usize>,
     depth: usize,
     plain: bool,
-    _held: Held,
+    _held: MeteredBytes,
 }
 
 /// A value as the key of a dictionary: equal numbers are one key.
@@ -58,7 +58,7 @@ impl Key {
 
 /// A generator: its values can be taken once.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct Generator {
     pub(super) items: Rc<Items>,
     pub(super) next: Cell<usize>,
 }
@@ -92,9 +92,9 @@ pub(super) enum Value {
     Bool(bool),
     Int(i128),
     Float(f64),
-    Str(Rc<Text>),
+    Str(Rc<MeteredText>),
     /// A text marked as safe.
-    Markup(Rc<Text>),
+    Markup(Rc<MeteredText>),
     List(Rc<Items>),
     Tuple(Rc<Items>),
     /// A tuple with the names `grouper` and `list`.
@@ -103,7 +103,7 @@ pub(super) enum Value {
     /// What `items`, `keys` and `values` return, by Python's name of the type.
     View(&'static str, Rc<Items>),
     Range(i128, i128, i128),
-    Stream(Rc<Stream>),
+    Stream(Rc<Generator>),
     Namespace(Rc<Namespace>),
     Macro(Rc<Macro>),
     Loop(Rc<Loop>),
@@ -114,7 +114,7 @@ pub(super) enum Value {
 impl Items {
     pub(super) fn new(values: Vec<Value>) -> Result<Rc<Self>> {
         step(values.len())?;
-        let held = Held::new(values.len() * size_of::<Value>() + 64)?;
+        let held = MeteredBytes::new(values.len() * size_of::<Value>() + 64)?;
         let (depth, plain) = measure(values.iter())?;
         Ok(Rc::new(Self { values, depth, plain, _held: held }))
     }
@@ -148,7 +148,7 @@ impl Dict {
                 }
             }
         }
-        let held = Held::new(bytes)?;
+        let held = MeteredBytes::new(bytes)?;
         let (depth, plain) = measure(kept.iter().flat_map(|(key, value)| [key, value]))?;
         Ok(Rc::new(Self { pairs: kept, places, depth, plain, _held: held }))
     }
@@ -164,7 +164,7 @@ impl Dict {
 
 impl Value {
     pub(super) fn text(text: impl Into<String>) -> Result<Self> {
-        Text::new(text.into()).map(Self::Str)
+        MeteredText::new(text.into()).map(Self::Str)
     }
 
     pub(super) fn list(values: Vec<Self>) -> Result<Self> {
@@ -180,7 +180,7 @@ impl Value {
     }
 
     pub(super) fn stream(values: Vec<Self>) -> Result<Self> {
-        Ok(Self::Stream(Rc::new(Stream { items: Items::new(values)?, next: Cell::new(0) })))
+        Ok(Self::Stream(Rc::new(Generator { items: Items::new(values)?, next: Cell::new(0) })))
     }
 
     pub(super) fn undefined(name: &str) -> Self {
@@ -358,9 +358,9 @@ impl Scope {
     }
 }
 
-impl Text {
+impl MeteredText {
     pub(super) fn new(text: String) -> Result<Rc<Self>> {
-        let held = Held::new(text.len() + 64)?;
+        let held = MeteredBytes::new(text.len() + 64)?;
         Ok(Rc::new(Self { text: text.into_boxed_str(), _held: held }))
     }
 }

@@ -11,14 +11,14 @@ use tokenizers::tokenizer::{
 
 /// One step.
 #[derive(Clone, Debug)]
-enum Step {
+enum SplitStep {
     Pattern { regex: Regex, behavior: SplitDelimiterBehavior, invert: bool },
     Other(PreTokenizerWrapper),
 }
 
 /// All steps of a pre-tokenizer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Splits(Vec<Step>);
+pub(super) struct Splits(Vec<SplitStep>);
 
 impl Splits {
     /// Reads the pre-tokenizer of a `tokenizer.json`.
@@ -37,12 +37,12 @@ impl Splits {
         let pattern = step.get("pattern").and_then(|pattern| pattern.get("Regex")).and_then(Value::as_str);
         let read = |key: &str| step.get(key).cloned().unwrap_or_default();
         self.0.push(match pattern {
-            Some(pattern) => Step::Pattern {
+            Some(pattern) => SplitStep::Pattern {
                 regex: Regex::new(pattern).map_err(|error| error.to_string())?,
                 behavior: serde_json::from_value(read("behavior")).map_err(|error| error.to_string())?,
                 invert: read("invert").as_bool().unwrap_or(false),
             },
-            None => Step::Other(serde_json::from_value(step.clone()).map_err(|error| error.to_string())?),
+            None => SplitStep::Other(serde_json::from_value(step.clone()).map_err(|error| error.to_string())?),
         });
         Ok(())
     }
@@ -50,11 +50,13 @@ impl Splits {
     /// Splits a text.
     pub(super) fn run(&self, text: &mut PreTokenizedString) -> StepResult<()> {
         self.0.iter().try_for_each(|step| match step {
-            Step::Pattern { regex, behavior, invert: false } => text.split(|_, piece| piece.split(regex, *behavior)),
-            Step::Pattern { regex, behavior, invert: true } => {
+            SplitStep::Pattern { regex, behavior, invert: false } => {
+                text.split(|_, piece| piece.split(regex, *behavior))
+            }
+            SplitStep::Pattern { regex, behavior, invert: true } => {
                 text.split(|_, piece| piece.split(Invert(regex), *behavior))
             }
-            Step::Other(step) => step.pre_tokenize(text),
+            SplitStep::Other(step) => step.pre_tokenize(text),
         })
     }
 }

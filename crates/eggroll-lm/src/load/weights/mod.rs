@@ -8,7 +8,7 @@ use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;
 use super::gguf::{self, Gguf};
 use super::model_files::ModelFiles;
-use super::source::Source;
+use super::source::SourceFile;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ const PIECE: usize = 1 << 18;
 #[derive(Debug)]
 pub struct Weights {
     path: PathBuf,
-    files: Vec<Source>,
+    files: Vec<SourceFile>,
     tensors: BTreeMap<String, Tensor>,
 }
 

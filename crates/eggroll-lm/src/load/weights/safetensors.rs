@@ -2,7 +2,7 @@
 
 use super::super::encoding::Encoding;
 use super::super::error::LoadError;
-use super::super::source::{Source, begin, read_json};
+use super::super::source::{SourceFile, begin, read_json};
 use super::{Tensor, Weights};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
@@ -17,7 +17,7 @@ const LONGEST_HEADER: u64 = 100_000_000;
 
 impl Weights {
     pub(super) fn from_safetensors(path: &Path) -> Result<Self, LoadError> {
-        let source = Source::open(path)?;
+        let source = SourceFile::open(path)?;
         let tensors = header(&source, 0)?;
         Ok(Self { path: path.to_owned(), files: vec![source], tensors })
     }
@@ -39,7 +39,7 @@ impl Weights {
                     let advice = "model.safetensors.index.json names it; download it too";
                     return Err(LoadError::MissingFile { path, advice });
                 }
-                let source = Source::open(&path)?;
+                let source = SourceFile::open(&path)?;
                 opened.insert(file, header(&source, files.len())?);
                 files.push(source);
             }
@@ -61,7 +61,7 @@ fn is_plain(file: &str) -> bool {
 }
 
 /// Eight bytes of length, a header in JSON, then the tensors without gaps.
-fn header(source: &Source, file: usize) -> Result<BTreeMap<String, Tensor>, LoadError> {
+fn header(source: &SourceFile, file: usize) -> Result<BTreeMap<String, Tensor>, LoadError> {
     let malformed = |reason: String| LoadError::malformed(source.path(), "SafeTensors", reason);
     let size = source.len();
     let length = source.range(0, 8)?.ok_or_else(|| malformed(format!("it has {size} bytes, expected 8 at least")))?;

@@ -9,9 +9,9 @@ use std::convert::Infallible;
 /// The parameters of a model by path, with their shapes.
 fn parameters(model: &Rwkv7) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
     #[derive(Default)]
-    struct Reader(Vec<String>, BTreeMap<String, (Vec<usize>, Vec<f32>)>);
+    struct FloatReader(Vec<String>, BTreeMap<String, (Vec<usize>, Vec<f32>)>);
 
-    impl ModuleVisitor for Reader {
+    impl ModuleVisitor for FloatReader {
         fn enter_module(&mut self, name: &str, _container: &str) {
             self.0.push(name.to_owned());
         }
@@ -25,7 +25,7 @@ fn parameters(model: &Rwkv7) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
         }
     }
 
-    let mut reader = Reader::default();
+    let mut reader = FloatReader::default();
     model.visit(&mut reader);
     reader.1
 }

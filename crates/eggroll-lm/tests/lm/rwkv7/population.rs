@@ -113,9 +113,9 @@ fn module_runs_all_members() {
 }
 
 /// Adds a constant to all that is trained.
-struct Step<'a>(&'a ParameterTable);
+struct AddConstant<'a>(&'a ParameterTable);
 
-impl ModuleMapper for Step<'_> {
+impl ModuleMapper for AddConstant<'_> {
     fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let position = self.0.position(parameter.id).expect("a parameter of the model");
         match self.0.entries()[position].role {
@@ -141,7 +141,7 @@ fn an_update_packs_what_was_trained() {
             let mut host = HostRwkv7::new(&model, precision);
             let text = tokens(10, 12);
             let before = run(&host, &mut [(&text, &mut host.state(0))]);
-            let stepped = model.clone().map(&mut Step(table));
+            let stepped = model.clone().map(&mut AddConstant(table));
             let changed = host.update(&stepped, table);
             assert_eq!(changed.share().is_some(), precision != Precision::F32);
             let expected = HostRwkv7::new(&stepped, precision);

@@ -10,14 +10,14 @@ use rayon::prelude::*;
 
 /// The environments of some members, each in a separate episode.
 pub(super) struct Play<'a, T: HostTask> {
-    table: Table<'a, T>,
+    table: PlayContext<'a, T>,
     players: Vec<Player<T::Environment>>,
     /// What the policy sees, row by row. An episode that is over stays at its last observation.
     observations: Vec<f32>,
 }
 
 /// What all players share.
-struct Table<'a, T> {
+struct PlayContext<'a, T> {
     task: &'a T,
     scaling: Option<&'a Scaling>,
     /// Steps of an episode.
@@ -43,7 +43,7 @@ impl<'a, T: HostTask> Play<'a, T> {
         scaling: Option<&'a Scaling>,
         limit: usize,
     ) -> Self {
-        let table = Table { task, scaling, limit };
+        let table = PlayContext { task, scaling, limit };
         let size = task.observation_size();
         let mut observations = vec![0.0; keys.len() * members * size];
         let begin = |(row, observation): (usize, &mut [f32])| {
@@ -98,7 +98,7 @@ impl<'a, T: HostTask> Play<'a, T> {
     }
 }
 
-impl<T: HostTask> Table<'_, T> {
+impl<T: HostTask> PlayContext<'_, T> {
     fn step(&self, player: &mut Player<T::Environment>, outputs: &[f32], observation: &mut [f32]) {
         let result = player.environment.step(self.task.act(outputs));
         player.total += self.task.reward(&result);

@@ -8,7 +8,7 @@ use crate::rollouts::error::RolloutError;
 use crate::rollouts::evaluate::Rollouts;
 use crate::rollouts::keys::MOST_EPISODES;
 use crate::rollouts::policy::Policy;
-use crate::rollouts::runner::{Plan, Runner};
+use crate::rollouts::runner::{EpisodePlan, Runner};
 use burn::tensor::Device;
 use burn_rl::Environment;
 use eggroll_train::Population;
@@ -110,7 +110,7 @@ impl HostRolloutConfig {
     #[track_caller]
     fn play<T: HostTask, P: Policy>(
         &self,
-        plan: &Plan<'_, T>,
+        plan: &EpisodePlan<'_, T>,
         policy: &P,
         members: usize,
         device: &Device,
@@ -150,13 +150,13 @@ impl<T: HostTask> Runner<T> for HostRolloutConfig {
     }
 
     #[track_caller]
-    fn rows<P: Policy>(&self, plan: &Plan<'_, T>, population: &Population, policy: &P) -> Vec<f32> {
+    fn rows<P: Policy>(&self, plan: &EpisodePlan<'_, T>, population: &Population, policy: &P) -> Vec<f32> {
         let device = population.device();
         population.evaluate_with_cached_noise(|members| self.play(plan, policy, members.count(), &device))
     }
 
     #[track_caller]
-    fn rows_of_model<P: Policy>(&self, plan: &Plan<'_, T>, policy: &P, device: &Device) -> Vec<f32> {
+    fn rows_of_model<P: Policy>(&self, plan: &EpisodePlan<'_, T>, policy: &P, device: &Device) -> Vec<f32> {
         self.play(plan, policy, 1, device)
     }
 }

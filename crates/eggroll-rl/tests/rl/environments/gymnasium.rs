@@ -60,14 +60,14 @@ fn floats(values: &[f64]) -> Vec<f32> {
 }
 
 /// One form of all environments.
-struct Form {
+struct EnvironmentForm {
     name: String,
     device: Option<Device>,
     /// Beside that of float32.
     tolerance: f64,
 }
 
-impl Form {
+impl EnvironmentForm {
     fn all() -> Vec<Self> {
         let tensor = |(device, tolerance)| Self { name: format!("{device:?}"), device: Some(device), tolerance };
         let host = Self { name: "host".into(), device: None, tolerance: 0.0 };
@@ -110,7 +110,7 @@ fn compare(environment: &dyn TensorEnvironment, found: &Stepped, episode: &Episo
 fn steps_from_recorded_states() {
     for (environment, episodes) in recorded() {
         let environment = environment.as_ref();
-        for form in Form::all() {
+        for form in EnvironmentForm::all() {
             let tolerance = STEP + form.tolerance;
             let (mut worst, mut canary) = (0.0_f64, 0.0_f64);
             for (index, episode) in episodes.iter().enumerate() {
@@ -134,7 +134,7 @@ fn whole_episodes() {
     for (environment, episodes) in recorded() {
         let environment = environment.as_ref();
         // Where sines differ, differences of chaotic tasks outgrow any tolerance: single steps have to do.
-        for form in Form::all().iter().filter(|form| form.tolerance <= STEP) {
+        for form in EnvironmentForm::all().iter().filter(|form| form.tolerance <= STEP) {
             let (mut worst, mut canary) = (0.0_f64, f64::INFINITY);
             for (index, episode) in episodes.iter().enumerate() {
                 let other = &episodes[(index + 1) % episodes.len()];
@@ -201,7 +201,7 @@ fn edges() {
     for (environment, state, action, expected, reward, terminated) in edges {
         let environment = environment.as_ref();
         let expected: Vec<f64> = expected.into_iter().map(f64::from).collect();
-        for form in Form::all() {
+        for form in EnvironmentForm::all() {
             let what = format!("{} on {} from {state:?}", environment.name(), form.name);
             let found = form.step(environment, &state, &[action]);
             let far = distance(environment, &found.state, &expected);

@@ -1,7 +1,7 @@
 //! Checkpoints on the server: the files of the latest one after the other in parts, and a manifest that the coordinator signs.
 
 use super::config::NatsConfig;
-use super::connection::{Connection, Failure};
+use super::connection::{AttemptFailure, Connection};
 use super::error::NatsError;
 use super::keys::{CoordinatorKey, SIGNATURE};
 use super::protocol::{Manifest, is_plain};
@@ -77,7 +77,7 @@ pub(super) fn offer(
     for (number, bytes) in parts.into_iter().enumerate() {
         let (subject, id) = (link.names.part_subject(&manifest, number as u32), format!("{draft}.{number}"));
         let place = link.persist("storing a checkpoint", async || {
-            link.publish(&subject, &id, bytes, None).await.map_err(Failure::from)
+            link.publish(&subject, &id, bytes, None).await.map_err(AttemptFailure::from)
         })?;
         if number == 0 {
             manifest.first = place;
@@ -85,7 +85,7 @@ pub(super) fn offer(
     }
     let (subject, sealed) = (link.names.manifest_subject(), key.seal(manifest.encode(&label.run)));
     link.persist("storing a checkpoint", async || {
-        link.publish(&subject, &format!("{draft}"), &sealed, None).await.map(drop).map_err(Failure::from)
+        link.publish(&subject, &format!("{draft}"), &sealed, None).await.map(drop).map_err(AttemptFailure::from)
     })
 }
 

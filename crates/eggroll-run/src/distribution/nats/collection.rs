@@ -114,14 +114,14 @@ impl Rules {
 }
 
 /// A slice's scores.
-struct Held {
+struct SliceScores {
     scores: Recorded,
     /// Whose they are; the coordinator's own if nobody's.
     worker: Option<String>,
 }
 
 struct Slot {
-    held: Option<Held>,
+    held: Option<SliceScores>,
     /// Number of the next offer.
     attempt: u32,
     /// Whether it is to be offered.
@@ -162,11 +162,11 @@ impl Collection {
         match &self.slots[slice].held {
             Some(held) if same_bits(&held.scores, &result.scores) => Judgement::Duplicate,
             // The coordinator has looked itself.
-            Some(Held { worker: None, .. }) => Judgement::Rejected(Rejection::Disagreement),
+            Some(SliceScores { worker: None, .. }) => Judgement::Rejected(Rejection::Disagreement),
             Some(_) => Judgement::Doubtful(slice, result.scores),
             None if !plausible => Judgement::Doubtful(slice, result.scores),
             None => {
-                self.slots[slice].held = Some(Held { scores: result.scores, worker: Some(worker.to_owned()) });
+                self.slots[slice].held = Some(SliceScores { scores: result.scores, worker: Some(worker.to_owned()) });
                 self.missing -= 1;
                 Judgement::Accepted(slice)
             }
@@ -215,7 +215,7 @@ impl Collection {
         let slot = &mut self.slots[slice];
         slot.wanted = false;
         self.missing -= usize::from(slot.held.is_none());
-        let before = slot.held.replace(Held { scores, worker: None })?;
+        let before = slot.held.replace(SliceScores { scores, worker: None })?;
         Some((before.worker?, before.scores))
     }
 

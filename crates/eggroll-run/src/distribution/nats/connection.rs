@@ -3,7 +3,7 @@
 use super::auth::{NatsAuth, NatsConnection, shown};
 use super::config::NatsConfig;
 use super::error::NatsError;
-use super::names::Names;
+use super::names::StreamNames;
 use super::notice::{Notice, Notices};
 use super::protocol::ENVELOPE;
 use async_nats::jetstream::context::PublishErrorKind;
@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const WAITING: usize = 512;
 
 /// Why an attempt failed.
-pub(super) enum Failure {
+pub(super) enum AttemptFailure {
     /// It may succeed later.
     ForNow(String),
     /// It will not.
@@ -34,8 +34,8 @@ pub(super) enum Failure {
 }
 
 /// Failures that may pass.
-pub(super) fn for_now(error: impl Display) -> Failure {
-    Failure::ForNow(error.to_string())
+pub(super) fn for_now(error: impl Display) -> AttemptFailure {
+    AttemptFailure::ForNow(error.to_string())
 }
 
 /// A message of a stream.
@@ -50,7 +50,7 @@ pub(super) struct Stored {
 pub(super) struct Connection {
     pub runtime: Runtime,
     pub context: Context,
-    pub names: Names,
+    pub names: StreamNames,
     pub patience: Duration,
     pub notices: Notices,
 }
@@ -58,17 +58,18 @@ pub(super) struct Connection {
 impl Connection {
     pub fn connect(config: &NatsConfig) -> Result<Self, NatsError> {
         config.validate()?;
-        let (names, notices) = (Names::of(config), Notices::new(config.report_every));
+        let (names, notices) = (StreamNames::of(config), Notices::new(config.report_every));
         let addresses = config.connection.addresses()?;
         let refuse = |reason: String| NatsError::Connection { servers: shown(&config.connection.servers), reason };
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("eggroll-nats").enable_all().build();
         let runtime = runtime.map_err(|error| refuse(error.to_string()))?;
         let client = runtime.block_on(persist(config.patience, &notices, "connecting", async || {
-            let options =
-                options(&config.connection, &config.node).await.map_err(|reason| Failure::ForGood(refuse(reason)))?;
+            let options = options(&config.connection, &config.node)
+                .await
+                .map_err(|reason| AttemptFailure::ForGood(refuse(reason)))?;
             options.connect(&addresses[..]).await.map_err(|error| match error.kind() {
                 ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io => for_now(error),
-                _ => Failure::ForGood(refuse(error.to_string())),
+                _ => AttemptFailure::ForGood(refuse(error.to_string())),
             })
         }))?;
         // A context starts a separate task.
@@ -79,11 +80,15 @@ impl Connection {
     }
 
     /// Repeats `attempt` until it succeeds.
-    pub fn persist<T>(&self, what: &str, attempt: impl AsyncFnMut() -> Result<T, Failure>) -> Result<T, NatsError> {
+    pub fn persist<T>(
+        &self,
+        what: &str,
+        attempt: impl AsyncFnMut() -> Result<T, AttemptFailure>,
+    ) -> Result<T, NatsError> {
         self.runtime.block_on(persist(self.patience, &self.notices, what, attempt))
     }
 
-    pub async fn stream(&self, name: &str) -> Result<Stream, Failure> {
+    pub async fn stream(&self, name: &str) -> Result<Stream, AttemptFailure> {
         self.context.get_stream(name).await.map_err(for_now)
     }
 
@@ -102,20 +107,20 @@ impl Connection {
     }
 
     /// The first message of a stream from a place on; `None` if there is none yet.
-    pub async fn next(&self, stream: &str, from: u64) -> Result<Option<Stored>, Failure> {
+    pub async fn next(&self, stream: &str, from: u64) -> Result<Option<Stored>, AttemptFailure> {
         let request = format!("{{\"seq\":{},\"next_by_subj\":\">\"}}", from.max(1));
         let found = self.direct_get(stream.to_owned(), request).await?;
         Ok(found.filter(|found| found.sequence >= from))
     }
 
     /// The last message of a subject in a stream; `None` if there is none.
-    pub async fn last_of(&self, stream: &str, subject: &str) -> Result<Option<Stored>, Failure> {
+    pub async fn last_of(&self, stream: &str, subject: &str) -> Result<Option<Stored>, AttemptFailure> {
         self.direct_get(format!("{stream}.{subject}"), String::new()).await
     }
 
     /// A message may have been put into a stream with any headers, also those of an answer that there is no message: only what the server itself
     /// has added to this answer counts, which is the last of each.
-    async fn direct_get(&self, what: String, request: String) -> Result<Option<Stored>, Failure> {
+    async fn direct_get(&self, what: String, request: String) -> Result<Option<Stored>, AttemptFailure> {
         let request = Request::new().payload(request.into()).timeout(Some(ANSWER));
         let subject = format!("$JS.API.DIRECT.GET.{what}");
         let answer = self.context.client().send_request(subject, request).await.map_err(for_now)?;
@@ -176,7 +181,7 @@ impl Connection {
     }
 
     /// The place of the last message of a stream, ever.
-    pub async fn last_sequence(&self, stream: &str) -> Result<u64, Failure> {
+    pub async fn last_sequence(&self, stream: &str) -> Result<u64, AttemptFailure> {
         Ok(self.stream(stream).await?.cached_info().state.last_sequence)
     }
 
@@ -200,7 +205,7 @@ pub(super) enum PublishFailure {
     ForNow(String),
 }
 
-impl From<PublishFailure> for Failure {
+impl From<PublishFailure> for AttemptFailure {
     fn from(failure: PublishFailure) -> Self {
         match failure {
             PublishFailure::NotLast => Self::ForNow("not the last of its stream".to_owned()),
@@ -240,18 +245,18 @@ async fn persist<T>(
     patience: Duration,
     notices: &Notices,
     what: &str,
-    mut attempt: impl AsyncFnMut() -> Result<T, Failure>,
+    mut attempt: impl AsyncFnMut() -> Result<T, AttemptFailure>,
 ) -> Result<T, NatsError> {
     let (start, mut pause) = (Instant::now(), Duration::from_millis(50));
     let mut waiting = notices.begin();
     loop {
         match attempt().await {
             Ok(value) => return Ok(value),
-            Err(Failure::ForGood(error)) => return Err(error),
-            Err(Failure::ForNow(reason)) if start.elapsed() + pause > patience => {
+            Err(AttemptFailure::ForGood(error)) => return Err(error),
+            Err(AttemptFailure::ForNow(reason)) if start.elapsed() + pause > patience => {
                 return Err(NatsError::Patience { what: what.to_owned(), patience, reason });
             }
-            Err(Failure::ForNow(reason)) => {
+            Err(AttemptFailure::ForNow(reason)) => {
                 waiting.tell(|since| Notice::Server { what: what.to_owned(), reason, since });
                 tokio::time::sleep(pause).await;
             }

@@ -5,14 +5,14 @@ use super::protocol::Manifest;
 
 /// Names of streams and subjects.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(super) struct StreamNames {
     pub results: String,
     pub fitness: String,
     pub checkpoints: String,
     run: String,
 }
 
-impl Names {
+impl StreamNames {
     pub fn of(config: &NatsConfig) -> Self {
         let run = &config.run;
         let [results, fitness, checkpoints] =

@@ -36,7 +36,7 @@ mod manifest;
 mod status;
 
 pub use fields::Undecodable;
-use fields::{END, Fields, RESULT, TOLD, WORK, head, open, put_digest, sealed, with_scores};
+use fields::{END, FieldReader, RESULT, TOLD, WORK, head, open, put_digest, sealed, with_scores};
 pub use manifest::Manifest;
 pub(super) use manifest::is_plain;
 
@@ -81,7 +81,7 @@ impl Work {
     ///
     /// [`Undecodable`].
     pub fn decode(bytes: &[u8], run: &RunId) -> Result<Self, Undecodable> {
-        let read = |fields: &mut Fields| {
+        let read = |fields: &mut FieldReader| {
             let generation = fields.long()?;
             let [slice, first, members, attempt] = [fields.word()?, fields.word()?, fields.word()?, fields.word()?];
             Some(Self { generation, slice, first, members, attempt, digest: fields.digest()? })
@@ -134,7 +134,7 @@ impl SliceResult {
     ///
     /// [`Undecodable`].
     pub fn decode(bytes: &[u8], run: &RunId) -> Result<Self, Undecodable> {
-        let read = |fields: &mut Fields| {
+        let read = |fields: &mut FieldReader| {
             let [slice, attempt] = [fields.word()?, fields.word()?];
             let digest = fields.digest()?;
             let (generation, scores) = fields.scores(bytes)?;
@@ -205,8 +205,8 @@ impl Told {
     ///
     /// [`Undecodable`].
     pub fn decode(bytes: &[u8], run: &RunId) -> Result<(Self, Origin), Undecodable> {
-        let origin = |fields: &mut Fields| Some(Origin { life: fields.long()?, number: fields.long()? });
-        let read = |fields: &mut Fields| {
+        let origin = |fields: &mut FieldReader| Some(Origin { life: fields.long()?, number: fields.long()? });
+        let read = |fields: &mut FieldReader| {
             let (origin, part, parts) = (origin(fields)?, fields.word()?, fields.word()?);
             let (generation, scores) = fields.scores(bytes)?;
             Some((Self::Part(ToldPart { generation, part, parts, scores }), origin))

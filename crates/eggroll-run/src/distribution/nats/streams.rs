@@ -1,7 +1,7 @@
 //! The streams of a run.
 
 use super::config::{NatsConfig, Trust};
-use super::connection::{Connection, Failure, for_now};
+use super::connection::{AttemptFailure, Connection, for_now};
 use super::error::NatsError;
 use super::keys::{CoordinatorKey, SIGNATURE, WorkerKey};
 use super::run_id::RunId;
@@ -128,7 +128,7 @@ impl Connection {
         let sealed = key.seal(label.text().into_bytes());
         self.persist("saying which run this is", async || {
             let published = self.publish(&self.names.label_subject(), &format!("label.{id:016x}"), &sealed, None).await;
-            published.map(drop).map_err(Failure::from)
+            published.map(drop).map_err(AttemptFailure::from)
         })
     }
 

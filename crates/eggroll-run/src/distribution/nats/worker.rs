@@ -2,7 +2,7 @@
 
 use super::checkpoint;
 use super::config::NatsConfig;
-use super::connection::{Connection, Failure, Stored};
+use super::connection::{AttemptFailure, Connection, Stored};
 use super::desk::Desk;
 use super::error::NatsError;
 use super::gather::evaluated;
@@ -248,7 +248,7 @@ impl Worker {
         // The server drops a second message of the same id, whoever has sent the first: nobody without this key knows the id before.
         let id = hex(&sealed[sealed.len() - MAC..]);
         link.persist("publishing a result", async || {
-            link.publish(&subject, &id, &sealed, None).await.map(drop).map_err(Failure::from)
+            link.publish(&subject, &id, &sealed, None).await.map(drop).map_err(AttemptFailure::from)
         })
     }
 }

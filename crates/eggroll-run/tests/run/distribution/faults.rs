@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-fn distribution_error(outcome: Outcome) -> DistributionError {
+fn distribution_error(outcome: RunDigest) -> DistributionError {
     match outcome {
         Err(Error::Distribution(error)) => error,
         other => panic!("expected an error between replicas, got {other:?}"),
@@ -33,11 +33,12 @@ fn divergence_names_rank_and_generation() {
             };
             let mut distribution =
                 Distribution::new(Tampering { inner, out: |_: &mut _| {}, into }).with_digest_every(2);
-            let net = Net::new(0.4);
+            let net = ReplicaNet::new(0.4);
             let mut strategy = config().init(&net);
             let training = TrainingLoop::new(GENERATIONS).with_checkpoints(Checkpoints::new(folder.path()), 1);
-            let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
-            let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+            let evaluate =
+                |net: &ReplicaNet, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+            let go_on = |_: &ReplicaNet, _: &GenerationReport| Ok(ControlFlow::Continue(()));
             let net = training.run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on)?;
             Ok(parameter_digest(&net))
         })
@@ -47,7 +48,7 @@ fn divergence_names_rank_and_generation() {
         assert!(matches!(error, DistributionError::Diverged { rank: 1, generation: 4, .. }), "{error}");
         assert!(error.to_string().starts_with("rank 1 has diverged by generation 4"), "{error}");
     }
-    let saved = Checkpoints::new(folder.path()).load_latest(Net::new(0.1)).expect("readable").expect("saved");
+    let saved = Checkpoints::new(folder.path()).load_latest(ReplicaNet::new(0.1)).expect("readable").expect("saved");
     assert_eq!(saved.0.generation(), 3, "parameters that may be wrong are not saved");
     assert!(run(false).into_iter().all(|digest| digest.unwrap() == alone(&config())), "canary");
 }
@@ -58,13 +59,14 @@ fn replicas_that_began_otherwise() {
     let relative = config().with_noise_scale(NoiseScale::RelativeToSpread);
     for (config, what) in [(relative, "set of spreads"), (config().with_anchor_decay(0.5), "anchor of the decay")] {
         let outcomes = replicas(3, |threads| {
-            let net = Net::new(0.4);
-            let start = config.init(&Net::new(if threads.rank() == 1 { 0.3 } else { 0.4 }));
+            let net = ReplicaNet::new(0.4);
+            let start = config.init(&ReplicaNet::new(if threads.rank() == 1 { 0.3 } else { 0.4 }));
             let spreads = start.to_record().spreads;
             let strategy = config.init(&net).with_anchor_of(&start);
             let mut strategy = strategy.clone().load_record(StrategyRecord { spreads, ..strategy.to_record() });
-            let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
-            let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+            let evaluate =
+                |net: &ReplicaNet, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+            let go_on = |_: &ReplicaNet, _: &GenerationReport| Ok(ControlFlow::Continue(()));
             let mut distribution = Distribution::new(threads);
             let training = TrainingLoop::new(GENERATIONS);
             let net = training.run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on)?;
@@ -101,20 +103,20 @@ fn digests() {
 fn a_rank_that_fails() {
     let folder = tempfile::tempdir().expect("a folder");
     let outcomes = replicas(3, |threads| {
-        let (rank, net) = (threads.rank(), Net::new(0.4));
+        let (rank, net) = (threads.rank(), ReplicaNet::new(0.4));
         let mut strategy = config().init(&net);
         let training = TrainingLoop::new(GENERATIONS).with_checkpoints(Checkpoints::new(folder.path()), 100);
-        let evaluate = |net: &Net, population: &Population| match (rank, population.generation()) {
+        let evaluate = |net: &ReplicaNet, population: &Population| match (rank, population.generation()) {
             (2, 3) => Err("no data".into()),
             _ => Ok(population.evaluate(|members| score(net, members))),
         };
-        let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+        let go_on = |_: &ReplicaNet, _: &GenerationReport| Ok(ControlFlow::Continue(()));
         let net = training.run_distributed(&mut Distribution::new(threads), &mut strategy, net, evaluate, go_on);
         net.map(|net| parameter_digest(&net)).map_err(|error| error.to_string())
     });
     let others = Err("rank 2 has failed and says why itself".to_owned());
     assert_eq!(outcomes, [others.clone(), others, Err("no data".to_owned())]);
-    let saved = Checkpoints::new(folder.path()).load_latest(Net::new(0.1)).expect("readable").expect("saved");
+    let saved = Checkpoints::new(folder.path()).load_latest(ReplicaNet::new(0.1)).expect("readable").expect("saved");
     assert_eq!(saved.0.generation(), 3);
 }
 
@@ -138,15 +140,16 @@ fn a_rank_that_panics() {
 
 #[test]
 fn replicas_begin_alike() {
-    let begin = |data: [&str; 2], rank_1: &(dyn Fn(Net) -> (EvolutionStrategy, Net) + Sync)| {
+    let begin = |data: [&str; 2], rank_1: &(dyn Fn(ReplicaNet) -> (EvolutionStrategy, ReplicaNet) + Sync)| {
         let outcomes = replicas(2, |threads| {
-            let net = Net::new(0.4);
+            let net = ReplicaNet::new(0.4);
             let (mut strategy, net) = match threads.rank() {
                 0 => (config().init(&net), net),
                 _ => rank_1(net),
             };
-            let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
-            let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+            let evaluate =
+                |net: &ReplicaNet, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+            let go_on = |_: &ReplicaNet, _: &GenerationReport| Ok(ControlFlow::Continue(()));
             let training = TrainingLoop::new(2).with_data(data[threads.rank()]);
             let mut distribution = Distribution::new(threads);
             let net = training.run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on);
@@ -159,11 +162,11 @@ fn replicas_begin_alike() {
             other => panic!("{other}"),
         }
     };
-    let start = |rank_1: &(dyn Fn(Net) -> (EvolutionStrategy, Net) + Sync)| begin(["images"; 2], rank_1);
+    let start = |rank_1: &(dyn Fn(ReplicaNet) -> (EvolutionStrategy, ReplicaNet) + Sync)| begin(["images"; 2], rank_1);
     assert_eq!(begin(["images", "others"], &|net| (config().init(&net), net)), "digest of its data");
     assert_eq!(start(&|net| (config().with_seed(6).init(&net), net)), "configuration");
-    assert_eq!(start(&|_| (config().init(&Net::new(0.3)), Net::new(0.3))), "set of parameters");
-    let ahead = |net: Net| {
+    assert_eq!(start(&|_| (config().init(&ReplicaNet::new(0.3)), ReplicaNet::new(0.3))), "set of parameters");
+    let ahead = |net: ReplicaNet| {
         let mut strategy = config().init(&net);
         let population = strategy.ask();
         let fitness = population.evaluate(|members| score(&net, members));
@@ -186,7 +189,7 @@ fn foreign_fitness() {
                 }
             };
             let mut communicator = Tampering { inner, out, into: |_: &mut _| {} };
-            let mut net = Net::new(0.4);
+            let mut net = ReplicaNet::new(0.4);
             let mut strategy = config().init(&net);
             for _ in 0..if rank == 1 { generations } else { 0 } {
                 let population = strategy.ask();

@@ -16,8 +16,8 @@ const GENERATIONS: u64 = 5;
 
 /// Weights that depend on nothing but their places.
 pub fn model(device: &Device) -> EggModel {
-    struct Fill<'a>(&'a Device);
-    impl ModuleMapper for Fill<'_> {
+    struct FillInt8<'a>(&'a Device);
+    impl ModuleMapper for FillInt8<'_> {
         fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
             param.map(|value| {
                 let dims = value.dims();
@@ -26,7 +26,7 @@ pub fn model(device: &Device) -> EggModel {
             })
         }
     }
-    EggModelConfig::new().with_layers(1).with_width(16).init(device).map(&mut Fill(device))
+    EggModelConfig::new().with_layers(1).with_width(16).init(device).map(&mut FillInt8(device))
 }
 
 /// `[MEMBERS, STEPS + 1]`

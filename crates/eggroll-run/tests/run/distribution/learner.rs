@@ -9,39 +9,39 @@ use std::path::Path;
 
 /// Sets sigma while it runs. Fails in a generation, if so wanted, and counts the calls that are rank 0's.
 #[derive(Default)]
-struct Task {
+struct ReplicaTask {
     fails: Option<u64>,
     validations: usize,
 }
 
-impl EsTask<Net> for Task {
+impl EsTask<ReplicaNet> for ReplicaTask {
     type Output = Scalars;
 
-    fn evaluate(&mut self, net: &Net, population: &Population) -> Result<Fitness, UserError> {
+    fn evaluate(&mut self, net: &ReplicaNet, population: &Population) -> Result<Fitness, UserError> {
         match self.fails == Some(population.generation()) {
             true => Err("no data".into()),
             false => Ok(population.evaluate(|members| score(net, members))),
         }
     }
 
-    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, _net: &Net) -> Result<(), UserError> {
+    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, _net: &ReplicaNet) -> Result<(), UserError> {
         Ok(strategy.set_sigma(0.1 / (1 + strategy.generation()) as f64)?)
     }
 
-    fn validate(&mut self, _net: &Net, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
+    fn validate(&mut self, _net: &ReplicaNet, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
         self.validations += 1;
         Ok(vec![Scalars::from([("Error", 1.0)])])
     }
 }
 
-fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (Outcome, usize) {
+fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (RunDigest, usize) {
     let config = EsTrainingConfig::new(config(), 20).with_validate_every(5).with_checkpoint_every(4);
-    let mut task = Task { fails, validations: 0 };
+    let mut task = ReplicaTask { fails, validations: 0 };
     let outcome = EsTraining::new(folder, config)
         .with_display(Display::Progress)
         .metric_valid(ScalarMetric::new("Error"))
         .with_distribution(distribution)
-        .launch(Net::new(0.4), &mut task);
+        .launch(ReplicaNet::new(0.4), &mut task);
     (outcome.map(|outcome| parameter_digest(&outcome.model)), task.validations)
 }
 

@@ -16,8 +16,8 @@ const MEMBERS: usize = 14;
 
 /// Weights that depend on nothing but their places.
 fn policy() -> Mlp {
-    struct Fixed;
-    impl ModuleMapper for Fixed {
+    struct FixedPolicy;
+    impl ModuleMapper for FixedPolicy {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             param.map(|value| {
                 let (dims, device) = (value.dims(), value.device());
@@ -26,7 +26,7 @@ fn policy() -> Mlp {
             })
         }
     }
-    MlpConfig::new(vec![4, 9, 2]).init(&Device::flex()).map(&mut Fixed)
+    MlpConfig::new(vec![4, 9, 2]).init(&Device::flex()).map(&mut FixedPolicy)
 }
 
 /// The parameters and the rollouts, with what they have observed, after some generations.

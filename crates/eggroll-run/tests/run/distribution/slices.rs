@@ -10,8 +10,8 @@ use std::ops::Range;
 const SLICES: [Range<usize>; 3] = [0..6, 6..8, 8..20];
 
 /// The slices' fitness, one after the other for each task, is the population's.
-fn assert_slices(name: &str, evaluate: impl Fn(&Net, &Population) -> Fitness) {
-    let net = Net::new(0.4);
+fn assert_slices(name: &str, evaluate: impl Fn(&ReplicaNet, &Population) -> Fitness) {
+    let net = ReplicaNet::new(0.4);
     let population = config().init(&net).ask();
     let whole = evaluate(&net, &population);
     let tasks = whole.values().len() / MEMBERS;
@@ -31,11 +31,11 @@ fn assert_slices(name: &str, evaluate: impl Fn(&Net, &Population) -> Fitness) {
     assert_ne!(swapped.values(), parts[0].values(), "canary: {name}");
 }
 
-fn integers(net: &Net, members: &MemberChunk) -> Tensor<1, Int> {
+fn integers(net: &ReplicaNet, members: &MemberChunk) -> Tensor<1, Int> {
     (score(net, members) * 1e6).int()
 }
 
-fn tasks(net: &Net, members: &MemberChunk) -> Tensor<2> {
+fn tasks(net: &ReplicaNet, members: &MemberChunk) -> Tensor<2> {
     let scores = score(net, members);
     Tensor::stack(vec![scores.clone(), scores.square()], 1) // [members, tasks]
 }
@@ -46,7 +46,7 @@ fn every_evaluation() {
     assert_slices("parallel", |net, population| population.evaluate(|members| score(net, members)));
     assert_slices("tasks", |net, population| population.evaluate(|members| tasks(net, members)));
     assert_slices("integers", |net, population| population.evaluate(|members| integers(net, members)));
-    let alone = |net: Net| -(net.forward(sines(12).reshape([3, 4])) - 0.5).square().mean();
+    let alone = |net: ReplicaNet| -(net.forward(sines(12).reshape([3, 4])) - 0.5).square().mean();
     assert_slices("members", |net, population| population.evaluate_each(net, alone));
     assert_slices("members in parallel", |net, population| population.evaluate_each(net, alone));
     let offset = |members: &MemberChunk| members.rows(sines(MEMBERS));
@@ -56,7 +56,7 @@ fn every_evaluation() {
 /// What members carry has rows for the slice's members only.
 #[test]
 fn carried_state() {
-    let net = Net::new(0.4);
+    let net = ReplicaNet::new(0.4);
     let population = config().init(&net).ask();
     let evaluate = |population: &Population, state: Tensor<1>| {
         population.evaluate_with_state(state, |members, state| {
@@ -75,7 +75,7 @@ fn carried_state() {
 /// A slice notes the use of parameters in the whole population: what no member uses is missed.
 #[test]
 fn uses_are_noted() {
-    let net = Net::new(0.4);
+    let net = ReplicaNet::new(0.4);
     let mut strategy = config().init(&net);
     let population = strategy.ask();
     let part = population.slice(0..2).evaluate(|members| members.mean(net.forward(sines(12).reshape([3, 4]))));
@@ -93,7 +93,7 @@ fn uses_are_noted() {
 /// The fitness of a slice is not that of two tasks to half of the members.
 #[test]
 fn a_slice_is_not_told_alone() {
-    let net = Net::new(0.4);
+    let net = ReplicaNet::new(0.4);
     let mut strategy = config().init(&net);
     let slice = strategy.ask().slice(0..10);
     let fitness = slice.evaluate(|members| score(&net, members));
@@ -103,7 +103,7 @@ fn a_slice_is_not_told_alone() {
 
 #[test]
 fn slices_are_whole_pairs() {
-    let net = Net::new(0.4);
+    let net = ReplicaNet::new(0.4);
     let population = config().init(&net).ask();
     for members in [0..0, 1..4, 2..5, 18..22] {
         let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| population.slice(members.clone())));

@@ -17,12 +17,12 @@ pub const MEMBERS: usize = 20;
 pub const GENERATIONS: u64 = 6;
 
 #[derive(Module, Debug)]
-pub struct Net {
+pub struct ReplicaNet {
     first: Linear,
     second: Linear,
 }
 
-impl Net {
+impl ReplicaNet {
     pub fn new(scale: f32) -> Self {
         Self { first: layer(4, 6, scale), second: layer(6, 2, scale) }
     }
@@ -43,7 +43,7 @@ pub fn sines(count: usize) -> Tensor<1> {
 }
 
 /// Three rows, so that they do not span the inputs.
-pub fn score(net: &Net, members: &MemberChunk) -> Tensor<1> {
+pub fn score(net: &ReplicaNet, members: &MemberChunk) -> Tensor<1> {
     let x = sines(12).reshape([3, 4]);
     -members.mean((net.forward(x) - 0.5).square())
 }
@@ -55,22 +55,22 @@ pub fn config() -> EvolutionStrategyConfig {
 }
 
 /// The result of a run: the digest of its parameters.
-pub type Outcome = Result<String, Error>;
+pub type RunDigest = Result<String, Error>;
 
 /// Runs the strategy as one replica, which evaluates as `evaluate` does.
 pub fn run_with(
     config: &EvolutionStrategyConfig,
     distribution: &mut Distribution,
-    evaluate: impl FnMut(&Net, &Population) -> Result<Fitness, UserError>,
-) -> Outcome {
-    let net = Net::new(0.4);
+    evaluate: impl FnMut(&ReplicaNet, &Population) -> Result<Fitness, UserError>,
+) -> RunDigest {
+    let net = ReplicaNet::new(0.4);
     let mut strategy = config.try_init(&net)?;
-    let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+    let go_on = |_: &ReplicaNet, _: &GenerationReport| Ok(ControlFlow::Continue(()));
     let net = TrainingLoop::new(GENERATIONS).run_distributed(distribution, &mut strategy, net, evaluate, go_on)?;
     Ok(parameter_digest(&net))
 }
 
-pub fn run(config: &EvolutionStrategyConfig, distribution: &mut Distribution) -> Outcome {
+pub fn run(config: &EvolutionStrategyConfig, distribution: &mut Distribution) -> RunDigest {
     run_with(config, distribution, |net, population| Ok(population.evaluate(|members| score(net, members))))
 }
 

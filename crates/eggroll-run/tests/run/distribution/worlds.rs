@@ -88,7 +88,7 @@ fn noisers_and_sources() {
 #[test]
 fn tasks() {
     let config = config();
-    let evaluate = |net: &Net, population: &Population| {
+    let evaluate = |net: &ReplicaNet, population: &Population| {
         Ok(population.evaluate(|members| {
             let scores = score(net, members);
             burn::tensor::Tensor::stack::<2>(vec![scores.clone(), -scores.exp()], 1) // [members, tasks]
@@ -106,14 +106,14 @@ fn tasks() {
 fn stops_and_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = || Checkpoints::new(folder.path());
-    let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+    let evaluate = |net: &ReplicaNet, population: &Population| Ok(population.evaluate(|members| score(net, members)));
     let stopped = replicas(3, |threads| {
         let mut distribution = Distribution::new(threads);
         let mut reports = 0;
-        let (net, leads) = (Net::new(0.4), distribution.leads());
+        let (net, leads) = (ReplicaNet::new(0.4), distribution.leads());
         let mut strategy = config().init(&net);
         let training = TrainingLoop::new(GENERATIONS).with_checkpoints(checkpoints(), 1);
-        let after = |_: &Net, report: &GenerationReport| {
+        let after = |_: &ReplicaNet, report: &GenerationReport| {
             reports += 1;
             Ok(if report.generation == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
@@ -123,10 +123,10 @@ fn stops_and_goes_on() {
     });
     assert!(stopped.iter().all(|end| *end == stopped[0] && end.0 == 4), "{stopped:?}");
     let continued = replicas(4, |threads| {
-        let (mut strategy, net) = checkpoints().load_latest(Net::new(0.1)).expect("readable").expect("saved");
+        let (mut strategy, net) = checkpoints().load_latest(ReplicaNet::new(0.1)).expect("readable").expect("saved");
         assert_eq!(strategy.generation(), 4);
         let training = TrainingLoop::new(GENERATIONS);
-        let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+        let go_on = |_: &ReplicaNet, _: &GenerationReport| Ok(ControlFlow::Continue(()));
         let net = training.run_distributed(&mut Distribution::new(threads), &mut strategy, net, evaluate, go_on);
         parameter_digest(&net.expect("a run"))
     });

@@ -37,7 +37,7 @@ fn texts() -> Vec<String> {
 }
 
 /// Uses a configuration as far as it goes: a generation if the population is small.
-fn run<T: Task>(mut config: EvolutionStrategyConfig) {
+fn run<T: LearningModel>(mut config: EvolutionStrategyConfig) {
     config.memory_limit = Some(config.memory_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
     let mut model = T::start();
     let Ok(mut strategy) = config.try_init(&model) else {
@@ -59,7 +59,7 @@ fn read(text: &[u8]) -> bool {
     let read = config.is_ok();
     if let Ok(config) = config {
         match config.noiser {
-            NoiserConfig::QEggroll(_) => run::<Integers>(config),
+            NoiserConfig::QEggroll(_) => run::<IntegerNet>(config),
             _ => run::<Net>(config),
         }
     }

@@ -85,7 +85,7 @@ fn a_state_that_was_written_wrongly_does_not_panic() {
 
 /// Burn's records too, of checkpoints of low-rank noise and of integers: with a length and a checksum that agree with the damage, Burn parses
 /// them.
-fn records_that_were_written_wrongly<T: Task>(strategy: EvolutionStrategyConfig) {
+fn records_that_were_written_wrongly<T: LearningModel>(strategy: EvolutionStrategyConfig) {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
     digests::<T>(&strategy, 3, &log);
@@ -128,7 +128,7 @@ fn records_of_floats_that_were_written_wrongly_do_not_panic() {
 #[test]
 fn records_of_integers_that_were_written_wrongly_do_not_panic() {
     let optimizer = OptimizerConfig::IntegerAdamW(IntegerAdamWConfig::new());
-    records_that_were_written_wrongly::<Integers>(EvolutionStrategyConfig { optimizer, ..integer_config() });
+    records_that_were_written_wrongly::<IntegerNet>(EvolutionStrategyConfig { optimizer, ..integer_config() });
 }
 
 /// Damages one file of a copy of the checkpoint, and hands over its name and the copy.

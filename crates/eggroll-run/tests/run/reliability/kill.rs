@@ -25,27 +25,27 @@ fn model() -> Linear {
 
 /// The model with all its values the same, which says what was saved.
 fn filled(value: f32) -> Linear {
-    struct Fill(f32);
+    struct FillWith(f32);
 
-    impl ModuleMapper for Fill {
+    impl ModuleMapper for FillWith {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             param.map(|tensor| tensor.full_like(self.0))
         }
     }
-    model().map(&mut Fill(value))
+    model().map(&mut FillWith(value))
 }
 
 /// The value of [`filled`]; `None` if there are several.
 fn value(model: &Linear) -> Option<f32> {
     #[derive(Default)]
-    struct Values(Vec<f32>);
+    struct FilledValues(Vec<f32>);
 
-    impl ModuleVisitor for Values {
+    impl ModuleVisitor for FilledValues {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             self.0.extend(param.val().into_data().iter::<f32>());
         }
     }
-    let mut values = Values::default();
+    let mut values = FilledValues::default();
     model.visit(&mut values);
     values.0.iter().all(|value| *value == values.0[0]).then(|| values.0[0])
 }

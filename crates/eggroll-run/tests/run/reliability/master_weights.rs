@@ -1,6 +1,6 @@
 //! f32 master weights of half-precision parameters: part of checkpoints, of replay and of what replicas begin with.
 
-use crate::reliability::support::{Task, config as of, layer, sines, train};
+use crate::reliability::support::{LearningModel, config as of, layer, sines, train};
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::AdamConfig;
 use burn::tensor::{DType, Tensor};
@@ -19,21 +19,21 @@ pub struct Half {
     layer: Linear,
 }
 
-struct Cast(DType);
+struct CastFloats(DType);
 
-impl ModuleMapper for Cast {
+impl ModuleMapper for CastFloats {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param.map(|value| (value * 0.5 + 1.5).cast(self.0))
     }
 }
 
-impl Task for Half {
+impl LearningModel for Half {
     /// Of values between 1 and 2, where small steps vanish.
     fn start() -> Self {
         let Linear { weight, bias } = layer(4, 3);
         let weight = Param::initialized(ParamId::from(1), weight.val());
         let bias = bias.map(|bias| Param::initialized(ParamId::from(2), bias.val()));
-        Self { layer: Linear { weight, bias } }.map(&mut Cast(DType::BF16)).set_require_grad(true)
+        Self { layer: Linear { weight, bias } }.map(&mut CastFloats(DType::BF16)).set_require_grad(true)
     }
 
     fn fitness(&self, population: &Population) -> Fitness {
@@ -79,15 +79,15 @@ fn runs_with_and_without_masters_do_not_mix() {
 /// Masters that are no numbers would be loaded from no checkpoint.
 #[test]
 fn masters_that_are_not_finite_are_not_saved() {
-    struct Fill(f32);
-    impl ModuleMapper for Fill {
+    struct FillFloats(f32);
+    impl ModuleMapper for FillFloats {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             param.map(|value| value.full_like(self.0))
         }
     }
     let mut model = Half::start();
     let mut strategy = config().init(&model);
-    model = model.map(&mut Fill(f32::NAN));
+    model = model.map(&mut FillFloats(f32::NAN));
     let population = strategy.ask();
     let scores: Vec<f32> = (0..strategy.config().population_size).map(|member| member as f32).collect();
     strategy.tell(&mut model, population, scores.into()).expect("a generation");

@@ -107,7 +107,7 @@ fn noise_that_does_not_fit_is_refused() {
     let message = refused(table, &layer(8, 16));
     assert!(message.contains("the table alone takes 1048580"), "{message}");
     let integers = integer_config().with_population_size(1 << 20).with_memory_limit(1 << 20);
-    let message = refused(integers, &Integers::start());
+    let message = refused(integers, &IntegerNet::start());
     assert!(message.ends_with(&format!("a population of {} fits", (1 << 20) / 24 * 2)), "{message}");
     let rank = configured(1 << 20).with_roles([("weight", Role::LowRank { rank: 1 << 20 })]);
     let message = refused(rank, &layer(8, 16));

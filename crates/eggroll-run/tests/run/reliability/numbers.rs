@@ -22,7 +22,7 @@ use std::panic::{self, AssertUnwindSafe};
 const LIMIT: u64 = 64 << 20;
 
 /// What a configuration with another number led to.
-enum Outcome {
+enum NumberVerdict {
     /// An error or panic with this text, before anything was computed.
     Refused(String),
     /// Used: this is wrong with what came of it, if anything is.
@@ -30,7 +30,7 @@ enum Outcome {
 }
 
 /// Replaces every number of `config`, one after the other, and tries what it makes: how many were tried, and what was wrong.
-fn faults<C: Serialize + DeserializeOwned>(config: &C, attempt: impl Fn(C) -> Outcome) -> (usize, Vec<String>) {
+fn faults<C: Serialize + DeserializeOwned>(config: &C, attempt: impl Fn(C) -> NumberVerdict) -> (usize, Vec<String>) {
     let whole = serde_json::to_value(config).expect("a configuration is data");
     let mut leaves = Vec::new();
     numbers(&whole, String::new(), &mut leaves);
@@ -48,9 +48,9 @@ fn faults<C: Serialize + DeserializeOwned>(config: &C, attempt: impl Fn(C) -> Ou
             let Ok(config) = serde_json::from_value::<C>(changed) else { continue };
             let problem = match panic::catch_unwind(AssertUnwindSafe(|| attempt(config))) {
                 Err(panic) => Some(format!("panic: {}", panic_text(&*panic))),
-                Ok(Outcome::Refused(message)) if names(&message, &place, &value) => None,
-                Ok(Outcome::Refused(message)) => Some(format!("neither field nor value: {message}")),
-                Ok(Outcome::Used(problem)) => problem,
+                Ok(NumberVerdict::Refused(message)) if names(&message, &place, &value) => None,
+                Ok(NumberVerdict::Refused(message)) => Some(format!("neither field nor value: {message}")),
+                Ok(NumberVerdict::Used(problem)) => problem,
             };
             wrong.extend(problem.map(|problem| format!("{place} = {value}: {problem}")));
         }
@@ -58,7 +58,7 @@ fn faults<C: Serialize + DeserializeOwned>(config: &C, attempt: impl Fn(C) -> Ou
     (tried, wrong)
 }
 
-fn walk<C: Serialize + DeserializeOwned>(config: &C, attempt: impl Fn(C) -> Outcome) {
+fn walk<C: Serialize + DeserializeOwned>(config: &C, attempt: impl Fn(C) -> NumberVerdict) {
     let (tried, wrong) = faults(config, attempt);
     assert!(tried > 0 && wrong.is_empty(), "{tried} tried in {}:\n{}", json!(config), wrong.join("\n"));
 }
@@ -90,25 +90,27 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Tries a configuration for one generation of a model.
-fn generation_of<T: Task>(mut config: EvolutionStrategyConfig) -> Outcome {
+fn generation_of<T: LearningModel>(mut config: EvolutionStrategyConfig) -> NumberVerdict {
     config.memory_limit = Some(config.memory_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
     let mut model = T::start();
     let mut strategy = match config.try_init(&model) {
         Ok(strategy) => strategy,
-        Err(error) => return Outcome::Refused(error.to_string()),
+        Err(error) => return NumberVerdict::Refused(error.to_string()),
     };
     let population = strategy.ask();
     let moved = strategy.parameters().entries().iter().any(|entry| entry.role != Role::Frozen) && !is_integer(&config);
     let fitness = match panic::catch_unwind(AssertUnwindSafe(|| model.fitness(&population))) {
         Ok(fitness) => fitness,
         // Documented: an evaluation that does not fit into memory panics with what would.
-        Err(panic) if panic_text(&*panic).contains("that may be used") => return Outcome::Refused(panic_text(&*panic)),
+        Err(panic) if panic_text(&*panic).contains("that may be used") => {
+            return NumberVerdict::Refused(panic_text(&*panic));
+        }
         Err(panic) => panic::resume_unwind(panic),
     };
     let before = parameter_digest(&model);
     match strategy.tell(&mut model, population, fitness) {
-        Err(error) => Outcome::Refused(error.to_string()),
-        Ok(report) => Outcome::Used(match check_finite(&model) {
+        Err(error) => NumberVerdict::Refused(error.to_string()),
+        Ok(report) => NumberVerdict::Used(match check_finite(&model) {
             Err(error) => Some(error.to_string()),
             Ok(()) => (moved && report.learning_rate > 0.0 && parameter_digest(&model) == before)
                 .then(|| "the model cannot move".to_owned()),
@@ -121,9 +123,9 @@ fn is_integer(config: &EvolutionStrategyConfig) -> bool {
     matches!(config.noiser, NoiserConfig::QEggroll(_))
 }
 
-fn attempt(config: EvolutionStrategyConfig) -> Outcome {
+fn attempt(config: EvolutionStrategyConfig) -> NumberVerdict {
     match is_integer(&config) {
-        true => generation_of::<Integers>(config),
+        true => generation_of::<IntegerNet>(config),
         false => generation_of::<Net>(config),
     }
 }
@@ -176,12 +178,12 @@ fn optimizers_of_the_registry() {
 /// By Burn's convention `init` panics, with field and value, before anything is allocated.
 #[test]
 fn modules() {
-    fn built<M: Module>(init: impl FnOnce(&Device) -> M) -> Outcome {
+    fn built<M: Module>(init: impl FnOnce(&Device) -> M) -> NumberVerdict {
         match panic::catch_unwind(AssertUnwindSafe(|| init(&Device::flex()))) {
-            Ok(model) => Outcome::Used(check_finite(&model).err().map(|error| error.to_string())),
+            Ok(model) => NumberVerdict::Used(check_finite(&model).err().map(|error| error.to_string())),
             Err(panic) => match panic_text(&*panic) {
                 text if text.contains("overflow") || text.contains("capacity") => panic::resume_unwind(panic),
-                text => Outcome::Refused(text),
+                text => NumberVerdict::Refused(text),
             },
         }
     }
@@ -257,10 +259,13 @@ fn an_unchecked_configuration_is_found() {
         count: usize,
     }
     let dummy = Dummy { scale: 1.0, count: 2 };
-    let unchecked = |dummy: Dummy| Outcome::Used((dummy.scale as f32 == 0.0).then(|| "does not move".to_owned()));
+    let unchecked = |dummy: Dummy| NumberVerdict::Used((dummy.scale as f32 == 0.0).then(|| "does not move".to_owned()));
     let (tried, wrong) = faults(&dummy, unchecked);
     assert_eq!((tried, wrong.len()), (4 + 2, 2), "{wrong:?}");
-    let refused = |text: &'static str| faults(&dummy, move |_| Outcome::Refused(text.to_owned())).1.len();
+    let refused = |text: &'static str| faults(&dummy, move |_| NumberVerdict::Refused(text.to_owned())).1.len();
     assert_eq!((refused("no"), refused("scale and count")), (6, 0));
-    assert!(!faults(&dummy, |dummy| Outcome::Used((dummy.count * 2 == 1).then(String::new))).1.is_empty(), "overflow");
+    assert!(
+        !faults(&dummy, |dummy| NumberVerdict::Used((dummy.count * 2 == 1).then(String::new))).1.is_empty(),
+        "overflow"
+    );
 }

@@ -50,7 +50,7 @@ fn ranks_beyond_a_noise_stream() {
     let eggroll = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), AdamConfig::new());
     assert_eq!(refused(eggroll, &net), expected);
     let integers = EvolutionStrategyConfig::integer(QEggrollConfig::new().with_rank(usize::MAX));
-    assert!(refused(integers, &Integers::start()).contains("more than the 17179869184 of a noise stream"));
+    assert!(refused(integers, &IntegerNet::start()).contains("more than the 17179869184 of a noise stream"));
     let zero = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
     let zero = refused(zero.with_roles([("first.weight", Role::LowRank { rank: 0 })]), &net);
     assert!(zero.contains("the rank must be at least 1"), "{zero}");

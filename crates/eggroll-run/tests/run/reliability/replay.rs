@@ -29,7 +29,7 @@ fn adam() -> EvolutionStrategyConfig {
     config(EggrollConfig::new(), AdamConfig::new())
 }
 
-fn logged<T: Task>(config: &EvolutionStrategyConfig) -> Logged {
+fn logged<T: LearningModel>(config: &EvolutionStrategyConfig) -> Logged {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.replay");
     let digests = digests::<T>(config, GENERATIONS, &path);
@@ -54,7 +54,7 @@ fn integers_replay_whatever_their_scores() {
         let config = EvolutionStrategyConfig { noiser, shaping: shaping.clone(), ..integer_config() };
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
-        let mut model = Integers::start();
+        let mut model = IntegerNet::start();
         let mut strategy = config.init(&model);
         let mut log = ReplayLog::create(&path, &strategy, &model).expect("a log");
         let mut digests = vec![parameter_digest(&model)];
@@ -65,7 +65,7 @@ fn integers_replay_whatever_their_scores() {
             digests.push(parameter_digest(&model));
         }
         for (until, digest) in digests.iter().enumerate() {
-            let (_, model) = replay(&path, Integers::start(), Some(until as u64)).expect("replays");
+            let (_, model) = replay(&path, IntegerNet::start(), Some(until as u64)).expect("replays");
             assert_eq!(parameter_digest(&model), *digest, "{shaping:?}, generation {until}");
         }
     }
@@ -150,7 +150,7 @@ fn rewrite_header(path: &Path, change: impl Fn(&str) -> String) {
 /// Of floats and of integers, whose streams have versions of their own.
 #[test]
 fn other_formats_and_noise_streams_are_refused_with_both_versions() {
-    fn check<T: Task>(config: &EvolutionStrategyConfig) {
+    fn check<T: LearningModel>(config: &EvolutionStrategyConfig) {
         let Logged { folder: _folder, path, .. } = logged::<T>(config);
         rewrite_header(&path, str::to_owned);
         assert!(replay(&path, T::start(), None).is_ok(), "canary: what is rewritten is read");
@@ -168,7 +168,7 @@ fn other_formats_and_noise_streams_are_refused_with_both_versions() {
         assert!(matches!(error, Error::Saved(SavedError::Format { found: 7, known: 1, .. })), "{error}");
     }
     check::<Net>(&adam());
-    check::<Integers>(&integer_config());
+    check::<IntegerNet>(&integer_config());
 }
 
 /// A loop that is stopped and continues from its checkpoint keeps one log, of which the checkpoint comes out.

@@ -15,7 +15,7 @@ const GENERATIONS: usize = 12;
 const EVERY: u64 = 3;
 
 /// Trains to the end; killed before each generation of `kills`, it has nothing but its checkpoints and its log.
-fn killed<T: Task>(config: &EvolutionStrategyConfig, kills: &[u64], folder: &Path) -> String {
+fn killed<T: LearningModel>(config: &EvolutionStrategyConfig, kills: &[u64], folder: &Path) -> String {
     let (checkpoints, path) = (Checkpoints::new(folder.join("checkpoints")).with_limits_of(config), folder.join("log"));
     let mut kills = kills.to_vec();
     loop {
@@ -47,7 +47,7 @@ fn killed<T: Task>(config: &EvolutionStrategyConfig, kills: &[u64], folder: &Pat
     }
 }
 
-fn resumes<T: Task>(config: EvolutionStrategyConfig) {
+fn resumes<T: LearningModel>(config: EvolutionStrategyConfig) {
     let inputs = (any::<u64>(), proptest::collection::vec(0..=GENERATIONS as u64, 0..4), 0..=GENERATIONS);
     check(1, &inputs, |(seed, kills, until)| {
         let config = config.clone().with_seed(seed);
@@ -83,7 +83,7 @@ fn every_noiser_and_optimizer_resumes_bit_for_bit() {
 fn integers_resume_bit_for_bit() {
     for noiser in noisers(ParameterKind::Integer) {
         for optimizer in optimizers(ParameterKind::Integer) {
-            resumes::<Integers>(config(noiser.clone(), optimizer).with_learning_rate(0.5));
+            resumes::<IntegerNet>(config(noiser.clone(), optimizer).with_learning_rate(0.5));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Sigma and learning rate that are set while a strategy runs, in checkpoints and replay logs; functions of the program in files.
 
-use crate::reliability::support::{Net, Task, generation};
+use crate::reliability::support::{LearningModel, Net, generation};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_run::*;

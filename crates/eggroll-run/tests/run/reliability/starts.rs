@@ -1,6 +1,6 @@
 //! What a run takes from the model that it began with: spreads that noise is relative to, and what parameters decay to.
 
-use crate::reliability::support::{Net, Task, config as of, train};
+use crate::reliability::support::{LearningModel, Net, config as of, train};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::Tensor;
@@ -19,16 +19,16 @@ fn config() -> EvolutionStrategyConfig {
     plain().with_noise_scale(NoiseScale::RelativeToSpread).with_scales([("second.*", 0.5)]).with_anchor_decay(0.5)
 }
 
-struct Times(f64);
+struct ScaleFloats(f64);
 
-impl ModuleMapper for Times {
+impl ModuleMapper for ScaleFloats {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param.map(|value| value * self.0)
     }
 }
 
 fn other() -> Net {
-    Net::start().map(&mut Times(1.5))
+    Net::start().map(&mut ScaleFloats(1.5))
 }
 
 /// Another first model is no damage that an older checkpoint could make good.

@@ -26,7 +26,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 pub const POPULATION: usize = 12;
 
 /// A model with something to learn in every generation.
-pub trait Task: Module {
+pub trait LearningModel: Module {
     /// Always the same model.
     fn start() -> Self;
     fn fitness(&self, population: &Population) -> Fitness;
@@ -48,7 +48,7 @@ pub fn layer(d_input: usize, d_output: usize) -> Linear {
     Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(sines(d_output, 0.3))) }
 }
 
-impl Task for Net {
+impl LearningModel for Net {
     fn start() -> Self {
         Self { first: layer(4, 6), second: layer(6, 2) }
     }
@@ -63,7 +63,7 @@ impl Task for Net {
 }
 
 #[derive(Module, Debug)]
-pub struct Integers {
+pub struct IntegerNet {
     first: integer::Linear,
     second: integer::Linear,
 }
@@ -73,7 +73,7 @@ fn ramp<const D: usize>(shape: [usize; D], step: usize, device: &Device) -> Tens
     Tensor::from_data(TensorData::new(values, shape), (device, integer_type(device)))
 }
 
-impl Task for Integers {
+impl LearningModel for IntegerNet {
     fn start() -> Self {
         let layer =
             |shape| integer::Linear { weight: Param::initialized(ParamId::new(), ramp(shape, 17, &Device::flex())) };
@@ -85,7 +85,7 @@ impl Task for Integers {
     }
 }
 
-impl Integers {
+impl IntegerNet {
     /// The fitness on the device of the model.
     pub fn fitness_on(&self, population: &Population, device: &Device) -> Fitness {
         let x = ramp([3, 8], 7 + population.generation() as usize, device);
@@ -143,7 +143,7 @@ pub fn integer_config() -> EvolutionStrategyConfig {
 }
 
 /// One generation, logged if there is a log.
-pub fn generation<'a, T: Task>(
+pub fn generation<'a, T: LearningModel>(
     strategy: &mut EvolutionStrategy,
     mut model: T,
     log: impl Into<Option<&'a mut ReplayLog>>,
@@ -158,7 +158,7 @@ pub fn generation<'a, T: Task>(
 }
 
 /// Trains up to a generation; logs if there is a log.
-pub fn train<T: Task>(
+pub fn train<T: LearningModel>(
     strategy: &mut EvolutionStrategy,
     mut model: T,
     until: u64,
@@ -171,7 +171,7 @@ pub fn train<T: Task>(
 }
 
 /// Digests of a run's models, from before the first generation on.
-pub fn digests<T: Task>(config: &EvolutionStrategyConfig, generations: usize, log: &Path) -> Vec<String> {
+pub fn digests<T: LearningModel>(config: &EvolutionStrategyConfig, generations: usize, log: &Path) -> Vec<String> {
     let mut model = T::start();
     let mut strategy = config.init(&model);
     let mut log = ReplayLog::create(log, &strategy, &model).expect("a log");

@@ -1,7 +1,7 @@
 //! Runs that are killed at their n-th system call, or whose n-th call fails: each continues to the end of a run that nothing happened
 //! to. `scripts/torture` runs all of it.
 
-use crate::reliability::support::{Integers, Net, Task, child, config, integer_config};
+use crate::reliability::support::{IntegerNet, LearningModel, Net, child, config, integer_config};
 use burn::optim::AdamConfig;
 use eggroll_core::NoiserConfig;
 use eggroll_run::*;
@@ -23,7 +23,7 @@ const SOAK: u64 = 4000;
 /// A task of the other tests, in a learner.
 struct Learn;
 
-impl<T: Task> EsTask<T> for Learn {
+impl<T: LearningModel> EsTask<T> for Learn {
     type Output = Scalars;
 
     fn evaluate(&mut self, model: &T, population: &Population) -> Result<Fitness, UserError> {
@@ -36,7 +36,7 @@ impl<T: Task> EsTask<T> for Learn {
 }
 
 /// A run with every file that a run can have.
-fn train<T: Task>(folder: &Path, strategy: EvolutionStrategyConfig, generations: u64, every: u64) -> T {
+fn train<T: LearningModel>(folder: &Path, strategy: EvolutionStrategyConfig, generations: u64, every: u64) -> T {
     let run = RunFolder::new(folder);
     let settings = "settings".to_owned();
     match run.file("settings.json").is_file() {
@@ -65,7 +65,9 @@ fn child_that_trains() {
     let (folder, noiser): (_, NoiserConfig) = (Path::new(folder), noiser.parse().expect("a noiser"));
     let [generations, every] = [generations, every].map(|number| number.parse().expect("a number"));
     let digest = match noiser {
-        NoiserConfig::QEggroll(_) => parameter_digest(&train::<Integers>(folder, integer_config(), generations, every)),
+        NoiserConfig::QEggroll(_) => {
+            parameter_digest(&train::<IntegerNet>(folder, integer_config(), generations, every))
+        }
         NoiserConfig::BaselineSubtraction(baseline) => {
             let noiser = eggroll_core::BaselineSubtractionConfig { group: 6, ..baseline };
             parameter_digest(&train::<Net>(folder, config(noiser, AdamConfig::new()), generations, every))
@@ -198,11 +200,11 @@ fn a_learner_keeps_its_memory() {
     if amount().is_none() {
         return;
     }
-    struct Measured {
+    struct MemoryTask {
         resident: Vec<u64>,
     }
 
-    impl EsTask<Net> for Measured {
+    impl EsTask<Net> for MemoryTask {
         type Output = Scalars;
 
         fn evaluate(&mut self, model: &Net, population: &Population) -> Result<Fitness, UserError> {
@@ -217,7 +219,7 @@ fn a_learner_keeps_its_memory() {
     let noiser: NoiserConfig = NoiserConfig::NAMES[0].parse().expect("a noiser");
     let config = EsTrainingConfig::new(config(noiser, AdamConfig::new()), SOAK).with_checkpoint_every(50);
     let training = EsTraining::new(folder.path(), config.with_replay_log(true)).with_display(Display::Progress);
-    let mut task = Measured { resident: Vec::new() };
+    let mut task = MemoryTask { resident: Vec::new() };
     let outcome = training.launch(Net::start(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.stop, StopReason::Finished);
     println!("resident at every tenth of {} generations, in KiB: {:?}", SOAK, task.resident);

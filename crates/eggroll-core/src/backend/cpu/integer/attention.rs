@@ -25,13 +25,13 @@ pub(crate) fn attention(query: &[i8], keys: &[i8], values: &[i8], sizes: Attenti
     let sequences = y.par_chunks_mut(rows).zip(query.par_chunks(rows));
     let sequences = sequences.zip(keys.par_chunks(held).zip(values.par_chunks(held)));
     sequences.for_each(|((y, query), (keys, values))| {
-        reuse(&SCRATCH, |scratch| dispatch(Sequence { query, keys, values, sizes, scratch, y }));
+        reuse(&SCRATCH, |scratch| dispatch(AttentionSequence { query, keys, values, sizes, scratch, y }));
     });
 }
 
 /// What a head works on; contexts are padded to whole panels, and queries to whole tiles.
 #[derive(Default)]
-struct Scratch {
+struct AttentionScratch {
     /// Keys of a head as panels of a product: `[panels, d / 4, COLUMNS, 4]`
     keys: Vec<i8>,
     /// `128·Σ k`, what the offset of the queries adds to scores: `[panels]`
@@ -49,19 +49,19 @@ struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
+    static SCRATCH: Cell<AttentionScratch> = Cell::default();
 }
 
-struct Sequence<'a> {
+struct AttentionSequence<'a> {
     query: &'a [i8],
     keys: &'a [i8],
     values: &'a [i8],
     sizes: AttentionSizes,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut AttentionScratch,
     y: &'a mut [i8],
 }
 
-impl IntegerKernel for Sequence<'_> {
+impl IntegerKernel for AttentionSequence<'_> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(mut self) {
         let AttentionSizes { context, heads, d, .. } = self.sizes;
@@ -73,7 +73,7 @@ impl IntegerKernel for Sequence<'_> {
     }
 }
 
-impl Sequence<'_> {
+impl AttentionSequence<'_> {
     /// Attends with a head of `d` values.
     ///
     /// # Safety
@@ -84,7 +84,7 @@ impl Sequence<'_> {
         let AttentionSizes { steps, context, heads, .. } = self.sizes;
         let (width, at, shift) = (heads * d, head * d, attention_shift(d));
         self.scratch.pack(self.keys, self.values, width, at, d);
-        let Scratch { keys, corrections, values, queries, scores, weights, sums } = &mut *self.scratch;
+        let AttentionScratch { keys, corrections, values, queries, scores, weights, sums } = &mut *self.scratch;
         let (bytes, padded, sums) = (d.next_multiple_of(4), context.next_multiple_of(COLUMNS), &mut sums[..d]);
         for first in (0..steps).step_by(ROWS) {
             let rows = ROWS.min(steps - first);
@@ -121,7 +121,7 @@ impl Sequence<'_> {
     }
 }
 
-impl Scratch {
+impl AttentionScratch {
     fn prepare(&mut self, panels: usize, steps4: usize, d: usize) {
         let padded = panels * COLUMNS;
         // Zeros where nothing is written.

@@ -31,7 +31,7 @@ pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &m
     if steps == 0 {
         return;
     }
-    let gates = gates.map(|gate| Gate {
+    let gates = gates.map(|gate| PackedGate {
         input: gate.input,
         recurrent: Packed::new(width, width, |k| &gate.weight[k * width..(k + 1) * width]),
         low_rank: gate.weight_noise.map(|noise| LowRank::new(noise, [width; 2], Rounding::Floor)),
@@ -42,20 +42,20 @@ pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &m
         let first = block * BLOCK;
         let count = out.len() / (steps * width);
         let state = &state[first * width..(first + count) * width];
-        let block = Block { first, count, steps, width, state, starts, gates: &gates, scale, out };
+        let block = MemberBlock { first, count, steps, width, state, starts, gates: &gates, scale, out };
         // The scratch outside: closures inside would not be compiled for the instruction set.
         reuse(&SCRATCH, |scratch| dispatch(GruTask { block, scratch }));
     });
 }
 
-struct Gate<'a> {
+struct PackedGate<'a> {
     input: &'a [i8],
     recurrent: Packed,
     low_rank: Option<LowRank<'a>>,
     bias: VectorSlices<'a>,
 }
 
-struct Block<'a> {
+struct MemberBlock<'a> {
     /// First member.
     first: usize,
     count: usize,
@@ -65,7 +65,7 @@ struct Block<'a> {
     state: &'a [i8],
     /// Of all members.
     starts: &'a [bool],
-    gates: &'a [Gate<'a>; 2],
+    gates: &'a [PackedGate<'a>; 2],
     scale: Scale,
     /// `[count · steps, width]`
     out: &'a mut [i8],
@@ -73,7 +73,7 @@ struct Block<'a> {
 
 /// What a block works on; buffers of whole tiles of members.
 #[derive(Default)]
-struct Scratch {
+struct GruScratch {
     /// `h`: `[BLOCK, width]`
     state: Vec<i8>,
     /// `f`: `[BLOCK, width]`
@@ -89,12 +89,12 @@ struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
+    static SCRATCH: Cell<GruScratch> = Cell::default();
 }
 
 struct GruTask<'a> {
-    block: Block<'a>,
-    scratch: &'a mut Scratch,
+    block: MemberBlock<'a>,
+    scratch: &'a mut GruScratch,
 }
 
 impl IntegerKernel for GruTask<'_> {
@@ -113,10 +113,10 @@ impl IntegerKernel for GruTask<'_> {
     }
 }
 
-impl Block<'_> {
-    fn prepare(&self, scratch: &mut Scratch) {
+impl MemberBlock<'_> {
+    fn prepare(&self, scratch: &mut GruScratch) {
         let (count, width) = (self.count, self.width);
-        let Scratch { state, forget, biases, unsigned, offsets, t } = scratch;
+        let GruScratch { state, forget, biases, unsigned, offsets, t } = scratch;
         for buffer in [state, forget].into_iter().chain(&mut *biases) {
             buffer.resize(BLOCK * width, 0);
         }
@@ -141,7 +141,7 @@ impl Block<'_> {
 
     /// Forgets the states of members that start anew.
     #[inline(always)]
-    fn start(&self, scratch: &mut Scratch, step: usize) {
+    fn start(&self, scratch: &mut GruScratch, step: usize) {
         let (width, bytes) = (self.width, self.gates[0].recurrent.row_bytes());
         for m in 0..self.count {
             if self.starts[(self.first + m) * self.steps + step] {
@@ -157,8 +157,8 @@ impl Block<'_> {
     ///
     /// The processor must have the instruction set.
     #[inline(always)]
-    unsafe fn forget<S: IntegerSimd>(&self, scratch: &mut Scratch, step: usize) {
-        let Scratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
+    unsafe fn forget<S: IntegerSimd>(&self, scratch: &mut GruScratch, step: usize) {
+        let GruScratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
         let (width, bytes) = (self.width, self.gates[0].recurrent.row_bytes());
         let finish = |m: usize, first: usize, columns: usize, sums: &[i16; COLUMNS]| {
             let at = m * width + first;
@@ -183,8 +183,8 @@ impl Block<'_> {
     ///
     /// The processor must have the instruction set.
     #[inline(always)]
-    unsafe fn candidate<S: IntegerSimd>(&mut self, scratch: &mut Scratch, step: usize) {
-        let Scratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
+    unsafe fn candidate<S: IntegerSimd>(&mut self, scratch: &mut GruScratch, step: usize) {
+        let GruScratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
         let (width, bytes, steps) = (self.width, self.gates[0].recurrent.row_bytes(), self.steps);
         let out = std::mem::take(&mut self.out);
         let finish = |m: usize, first: usize, columns: usize, sums: &[i16; COLUMNS]| {
@@ -260,7 +260,7 @@ impl Block<'_> {
     }
 }
 
-impl Gate<'_> {
+impl PackedGate<'_> {
     fn rank(&self) -> usize {
         self.low_rank.map_or(0, |low_rank| low_rank.rank())
     }

@@ -37,7 +37,7 @@ pub(crate) fn linear(op: &LinearSlices, y: &mut [MaybeUninit<i8>]) {
         return;
     }
     let packed = Packed::new(d_input, d_output, |k| &op.weight[k * d_output..(k + 1) * d_output]);
-    let product = Product {
+    let product = IntegerProduct {
         x: op.x,
         depth: d_input,
         each: rows_of_member([op.noise, op.bias.and_then(|bias| bias.noise)], op.x.len() / d_input),
@@ -71,7 +71,7 @@ pub(crate) fn head(
         return;
     }
     let transposed: Vec<i8> = (0..width).flat_map(|k| embedding.iter().skip(k).step_by(width).copied()).collect();
-    let product = Product {
+    let product = IntegerProduct {
         x,
         depth: width,
         each: rows_of_member([noise, None], x.len() / width),
@@ -84,7 +84,7 @@ pub(crate) fn head(
     });
 }
 
-struct Product<'a> {
+struct IntegerProduct<'a> {
     /// All rows of the call.
     x: &'a [i8],
     depth: usize,
@@ -225,7 +225,7 @@ impl Output for Logits<'_> {
 
 /// What a task works on.
 #[derive(Default)]
-struct Scratch {
+struct LinearScratch {
     /// Rows, unsigned, padded to whole tiles.
     unsigned: Vec<u8>,
     /// Offsets of one member's projections: `[rank]`.
@@ -237,14 +237,14 @@ struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
+    static SCRATCH: Cell<LinearScratch> = Cell::default();
 }
 
 struct Multiply<'a, O> {
-    product: &'a Product<'a>,
+    product: &'a IntegerProduct<'a>,
     first: usize,
     output: O,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut LinearScratch,
 }
 
 impl<O: Output> IntegerKernel for Multiply<'_, O> {
@@ -256,7 +256,7 @@ impl<O: Output> IntegerKernel for Multiply<'_, O> {
     }
 }
 
-impl Product<'_> {
+impl IntegerProduct<'_> {
     /// Computes an output's rows, of which the first is row `first` of the call.
     fn run<O: Output>(&self, first: usize, output: O) {
         // The scratch outside: closures inside would not be compiled for the instruction set.
@@ -267,8 +267,8 @@ impl Product<'_> {
     ///
     /// The processor must have the instruction set.
     #[inline(always)]
-    unsafe fn multiply<S: IntegerSimd, O: Output>(&self, begin: usize, mut output: O, scratch: &mut Scratch) {
-        let Scratch { unsigned, offsets, t, biases } = scratch;
+    unsafe fn multiply<S: IntegerSimd, O: Output>(&self, begin: usize, mut output: O, scratch: &mut LinearScratch) {
+        let LinearScratch { unsigned, offsets, t, biases } = scratch;
         let (columns, bytes, depth, each) = (self.packed.columns, self.packed.row_bytes(), self.depth, self.each);
         let rows = output.rows(columns);
         unsigned.resize(TASK_ROWS * bytes, 0);

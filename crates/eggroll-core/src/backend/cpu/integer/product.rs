@@ -11,7 +11,7 @@ pub(in crate::backend::cpu) const OFFSET: u8 = 0x80;
 
 /// A matrix of int8 in panels of [`COLUMNS`] columns, `[panels, steps, COLUMNS, 4]`, padded with zeros.
 pub(in crate::backend::cpu) struct Packed {
-    lines: Vec<Line>,
+    lines: Vec<Int8Line>,
     /// `128·Σ_k w[k][c]`, what the offset of the rows adds.
     corrections: Vec<Sums>,
     /// Four rows each.
@@ -21,13 +21,13 @@ pub(in crate::backend::cpu) struct Packed {
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line([[i8; 4]; COLUMNS]);
+struct Int8Line([[i8; 4]; COLUMNS]);
 
 impl Packed {
     /// Packs the matrix whose row `k` is `row(k)`.
     pub(in crate::backend::cpu) fn new<'a>(depth: usize, columns: usize, row: impl Fn(usize) -> &'a [i8]) -> Self {
         let (steps, panels) = (depth.div_ceil(4), columns.div_ceil(COLUMNS));
-        let lines = vec![Line([[0; 4]; COLUMNS]); steps * panels];
+        let lines = vec![Int8Line([[0; 4]; COLUMNS]); steps * panels];
         let mut packed = Self { lines, corrections: vec![[0; COLUMNS]; panels], steps, columns };
         dispatch(Pack { packed: &mut packed, depth, row });
         packed
@@ -61,8 +61,9 @@ impl Packed {
 
     /// How many integers differ from those of another matrix of the same shape.
     pub(in crate::backend::cpu) fn differing(&self, other: &Self) -> usize {
-        let of_line =
-            |(a, b): (&Line, &Line)| a.0.as_flattened().iter().zip(b.0.as_flattened()).filter(|(a, b)| a != b).count();
+        let of_line = |(a, b): (&Int8Line, &Int8Line)| {
+            a.0.as_flattened().iter().zip(b.0.as_flattened()).filter(|(a, b)| a != b).count()
+        };
         self.lines.iter().zip(&other.lines).map(of_line).sum()
     }
 

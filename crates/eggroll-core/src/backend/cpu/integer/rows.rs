@@ -13,7 +13,7 @@ const TASK: usize = 32 * 1024;
 
 /// What a task works on.
 #[derive(Default)]
-struct Scratch {
+struct RowScratch {
     wide: Vec<i32>,
     narrow: Vec<i16>,
     gain: Vec<i8>,
@@ -21,7 +21,7 @@ struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
+    static SCRATCH: Cell<RowScratch> = Cell::default();
 }
 
 /// Rows of a kind, one after the other.
@@ -33,20 +33,20 @@ trait RowKernel: Sync {
     fn each(&self) -> usize;
 
     /// Before the rows of a member.
-    fn start(&self, member: usize, scratch: &mut Scratch);
+    fn start(&self, member: usize, scratch: &mut RowScratch);
 
     /// Writes a row of a member.
     ///
     /// # Safety
     ///
     /// The processor must have the instruction set.
-    unsafe fn row<S: IntegerSimd>(&self, row: usize, member: usize, scratch: &mut Scratch, y: &mut [i8]);
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, member: usize, scratch: &mut RowScratch, y: &mut [i8]);
 }
 
 struct RowTask<'a, R> {
     rows: &'a R,
     first: usize,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut RowScratch,
     y: &'a mut [i8],
 }
 
@@ -112,16 +112,16 @@ pub(crate) struct EmbeddingSlices<'a> {
 pub(crate) fn embedding(op: &EmbeddingSlices, y: &mut [i8]) {
     if !y.is_empty() {
         let each = rows_of_member([op.noise, op.bias.and_then(|bias| bias.noise)], op.tokens.len());
-        run(Embedding { op, each }, y);
+        run(EmbeddingRows { op, each }, y);
     }
 }
 
-struct Embedding<'a> {
+struct EmbeddingRows<'a> {
     op: &'a EmbeddingSlices<'a>,
     each: usize,
 }
 
-impl RowKernel for Embedding<'_> {
+impl RowKernel for EmbeddingRows<'_> {
     fn width(&self) -> usize {
         self.op.width
     }
@@ -131,16 +131,16 @@ impl RowKernel for Embedding<'_> {
     }
 
     #[inline(always)]
-    fn start(&self, member: usize, scratch: &mut Scratch) {
+    fn start(&self, member: usize, scratch: &mut RowScratch) {
         if let Some(bias) = &self.op.bias {
             vector_of(bias, member, Rounding::Nearest, &mut scratch.bias);
         }
     }
 
     #[inline(always)]
-    unsafe fn row<S: IntegerSimd>(&self, row: usize, member: usize, scratch: &mut Scratch, y: &mut [i8]) {
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, member: usize, scratch: &mut RowScratch, y: &mut [i8]) {
         let EmbeddingSlices { tokens, weight, width, noise, bias, rounding } = *self.op;
-        let (token, Scratch { wide, bias: values, .. }) = (tokens[row], scratch);
+        let (token, RowScratch { wide, bias: values, .. }) = (tokens[row], scratch);
         let plain = &weight[token * width..(token + 1) * width];
         if rounding == Rounding::Floor && noise.is_none() {
             y.copy_from_slice(plain);
@@ -208,7 +208,7 @@ impl RowKernel for Norm<'_> {
     }
 
     #[inline(always)]
-    fn start(&self, member: usize, scratch: &mut Scratch) {
+    fn start(&self, member: usize, scratch: &mut RowScratch) {
         vector_of(&self.gain, member, self.rounding, &mut scratch.gain);
         match &self.bias {
             Some(bias) => vector_of(bias, member, self.rounding, &mut scratch.bias),
@@ -221,7 +221,7 @@ impl RowKernel for Norm<'_> {
     }
 
     #[inline(always)]
-    unsafe fn row<S: IntegerSimd>(&self, row: usize, _member: usize, scratch: &mut Scratch, y: &mut [i8]) {
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, _member: usize, scratch: &mut RowScratch, y: &mut [i8]) {
         let n = self.width();
         let x = &self.x[row * n..(row + 1) * n];
         let gain = &scratch.gain[..n];
@@ -324,12 +324,12 @@ impl RowKernel for StretchedAdd<'_> {
         usize::MAX
     }
 
-    fn start(&self, _member: usize, scratch: &mut Scratch) {
+    fn start(&self, _member: usize, scratch: &mut RowScratch) {
         scratch.narrow.resize(self.n, 0);
     }
 
     #[inline(always)]
-    unsafe fn row<S: IntegerSimd>(&self, row: usize, _member: usize, scratch: &mut Scratch, y: &mut [i8]) {
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, _member: usize, scratch: &mut RowScratch, y: &mut [i8]) {
         let part = row * self.n..(row + 1) * self.n;
         for ((sum, a), b) in scratch.narrow.iter_mut().zip(&self.a[part.clone()]).zip(&self.b[part]) {
             *sum = i16::from(*a) + i16::from(*b);

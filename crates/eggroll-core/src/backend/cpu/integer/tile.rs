@@ -15,7 +15,7 @@ pub(in crate::backend::cpu) type Sums = [i32; COLUMNS];
 /// Sums of a tile.
 pub(in crate::backend::cpu) type Tile = [Sums; ROWS];
 /// One row of a tile, finished.
-pub(in crate::backend::cpu) type Row = [i8; COLUMNS];
+pub(in crate::backend::cpu) type TileRow = [i8; COLUMNS];
 
 /// `t·Aᵀ` for some columns of a row, and the shift of it.
 #[derive(Clone, Copy)]
@@ -60,7 +60,7 @@ impl<'a> Term<'a> {
 
 /// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.
 #[inline(always)]
-pub(super) fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
+pub(super) fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> TileRow {
     let mut sums = *sums;
     if let Some(Term { t, a, stride, width, shift }) = term {
         let mut products = [0i32; COLUMNS];
@@ -79,7 +79,7 @@ pub(super) fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
 
 /// At most a panel's columns, zeros behind the last.
 #[inline(always)]
-pub(super) fn load(values: &[i8]) -> Row {
+pub(super) fn load(values: &[i8]) -> TileRow {
     values.first_chunk().copied().unwrap_or_else(|| {
         let mut row = [0; COLUMNS];
         row[..values.len()].copy_from_slice(values);
@@ -89,7 +89,7 @@ pub(super) fn load(values: &[i8]) -> Row {
 
 /// Writes a row's first columns, as many as `to` has: without a call for whole rows.
 #[inline(always)]
-pub(super) fn store(row: &Row, to: &mut [i8]) {
+pub(super) fn store(row: &TileRow, to: &mut [i8]) {
     match to.first_chunk_mut() {
         Some(to) => *to = *row,
         None => to.copy_from_slice(&row[..to.len()]),
@@ -128,7 +128,7 @@ impl Scale {
     }
 
     #[inline(always)]
-    fn divide(&self, sums: &Sums) -> Row {
+    fn divide(&self, sums: &Sums) -> TileRow {
         match self {
             Self::Fast(divisor) => {
                 let mut row = [0; COLUMNS];
@@ -189,7 +189,7 @@ pub(super) fn round(sums: &mut Sums, term: Option<(Term, i32)>, shift: u32) {
 
 /// `clip(sums + bias)` of one row, and GELU of it if asked for.
 #[inline(always)]
-pub(super) fn activation(sums: &Sums, bias: Option<&Row>, activate: bool) -> Row {
+pub(super) fn activation(sums: &Sums, bias: Option<&TileRow>, activate: bool) -> TileRow {
     let mut row = [0; COLUMNS];
     for c in 0..COLUMNS {
         row[c] = clip(sums[c] + bias.map_or(0, |bias| i32::from(bias[c])));

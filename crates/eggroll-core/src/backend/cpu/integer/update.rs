@@ -22,7 +22,7 @@ pub(crate) struct VoteSlices<'a> {
 }
 
 /// What sums of votes do to their elements of the output, at most a panel's columns.
-trait Outcome: Copy + Sync {
+trait VoteEffect: Copy + Sync {
     type Element: Send;
 
     fn apply(self, elements: &mut [Self::Element], votes: &Sums);
@@ -32,7 +32,7 @@ trait Outcome: Copy + Sync {
 #[derive(Clone, Copy)]
 struct Sum;
 
-impl Outcome for Sum {
+impl VoteEffect for Sum {
     type Element = i32;
 
     #[inline(always)]
@@ -43,11 +43,11 @@ impl Outcome for Sum {
 
 /// A step of the weight, if the vote is strong enough.
 #[derive(Clone, Copy)]
-struct Step {
+struct VoteStep {
     limit: i32,
 }
 
-impl Outcome for Step {
+impl VoteEffect for VoteStep {
     type Element = i8;
 
     #[inline(always)]
@@ -73,7 +73,7 @@ impl VoteSlices<'_> {
 
 /// Moves `parameter : [d_input, d_output]`; a vector has one row.
 pub(crate) fn update(op: &VoteSlices, limit: i32, shape: [usize; 2], parameter: &mut [i8]) {
-    count(op, Step { limit }, shape, parameter);
+    count(op, VoteStep { limit }, shape, parameter);
 }
 
 /// Writes `sums : [d_input, d_output]`; a vector has one row.
@@ -81,7 +81,7 @@ pub(crate) fn sum_votes(op: &VoteSlices, shape: [usize; 2], sums: &mut [i32]) {
     count(op, Sum, shape, sums);
 }
 
-fn count<O: Outcome>(op: &VoteSlices, outcome: O, shape: [usize; 2], output: &mut [O::Element]) {
+fn count<O: VoteEffect>(op: &VoteSlices, outcome: O, shape: [usize; 2], output: &mut [O::Element]) {
     if output.is_empty() {
         return;
     }
@@ -91,7 +91,7 @@ fn count<O: Outcome>(op: &VoteSlices, outcome: O, shape: [usize; 2], output: &mu
     }
 }
 
-fn vector<O: Outcome>(op: &VoteSlices, outcome: O, output: &mut [O::Element]) {
+fn vector<O: VoteEffect>(op: &VoteSlices, outcome: O, output: &mut [O::Element]) {
     let n = output.len();
     let mut sums = vec![0i32; n];
     for (noise, score) in op.noise.chunks_exact(2 * n).zip(op.scores).filter(|(_, score)| **score != 0) {
@@ -108,7 +108,7 @@ fn vector<O: Outcome>(op: &VoteSlices, outcome: O, output: &mut [O::Element]) {
     }
 }
 
-fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 2], output: &mut [O::Element]) {
+fn matrix<O: VoteEffect>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 2], output: &mut [O::Element]) {
     let (rank, each) = (op.rank, op.rank * (d_input + d_output));
     let noise: Cow<[i8]> = match op.votes {
         Votes::Values => op.noise.into(),
@@ -139,7 +139,7 @@ fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 
 /// Rows of a parameter that a task takes.
 const TASK_ROWS: usize = 2 * ROWS;
 
-struct VoteTask<'a, O: Outcome> {
+struct VoteTask<'a, O: VoteEffect> {
     /// Sign and both columns.
     votes: &'a [(i8, &'a [i8], &'a [i8])],
     packed: &'a Packed,
@@ -155,7 +155,7 @@ thread_local! {
     static UNSIGNED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-impl<O: Outcome> IntegerKernel for VoteTask<'_, O> {
+impl<O: VoteEffect> IntegerKernel for VoteTask<'_, O> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
         let (d_output, bytes) = (self.packed.columns, self.packed.row_bytes());

@@ -10,7 +10,7 @@ const HIGH: u32 = 0xffff_0000;
 
 /// A weight in panels of [`COLUMNS`] columns, `[panels, steps, COLUMNS]` pairs of rows, padded with zeros.
 pub(crate) struct Halves {
-    lines: Vec<Line>,
+    lines: Vec<HalfLine>,
     /// Two rows each.
     steps: usize,
     columns: usize,
@@ -18,13 +18,13 @@ pub(crate) struct Halves {
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line([u32; COLUMNS]);
+struct HalfLine([u32; COLUMNS]);
 
 impl Halves {
     /// Rounds and packs `[d_input, d_output]`.
     pub(super) fn new(weight: &[f32], [d_input, d_output]: [usize; 2]) -> Self {
         let (steps, panels) = (d_input.div_ceil(2), d_output.div_ceil(COLUMNS));
-        let mut lines = vec![Line([0; COLUMNS]); steps * panels];
+        let mut lines = vec![HalfLine([0; COLUMNS]); steps * panels];
         for (row, values) in weight.chunks_exact(d_output).enumerate() {
             for (panel, values) in values.chunks(COLUMNS).enumerate() {
                 let line = &mut lines[panel * steps + row / 2].0;
@@ -39,7 +39,7 @@ impl Halves {
     /// How many numbers differ from those of another matrix of the same shape.
     pub(super) fn differing(&self, other: &Self) -> usize {
         let of_pair = |(a, b): (&u32, &u32)| usize::from((a ^ b) & HIGH != 0) + usize::from((a ^ b) & !HIGH != 0);
-        let of_line = |(a, b): (&Line, &Line)| a.0.iter().zip(&b.0).map(of_pair).sum::<usize>();
+        let of_line = |(a, b): (&HalfLine, &HalfLine)| a.0.iter().zip(&b.0).map(of_pair).sum::<usize>();
         self.lines.iter().zip(&other.lines).map(of_line).sum()
     }
 }
@@ -57,17 +57,17 @@ impl HalfRows {
     pub(crate) fn fill(&mut self, x: &[f32], d_input: usize) {
         self.stride = d_input.div_ceil(2);
         self.pairs.resize((x.len() / d_input).next_multiple_of(ROWS) * self.stride, 0);
-        dispatch(Fill { x, d_input, rows: self });
+        dispatch(FillHalfRows { x, d_input, rows: self });
     }
 }
 
-struct Fill<'a> {
+struct FillHalfRows<'a> {
     x: &'a [f32],
     d_input: usize,
     rows: &'a mut HalfRows,
 }
 
-impl Kernel for Fill<'_> {
+impl Kernel for FillHalfRows<'_> {
     type Output = ();
 
     #[inline(always)]

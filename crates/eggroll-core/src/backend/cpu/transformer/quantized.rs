@@ -25,7 +25,7 @@ impl Quantized {
         self.stride = d_input.next_multiple_of(4);
         self.bytes.resize(rows * self.stride, 0);
         self.scales.resize(rows * d_input.div_ceil(BLOCK), 0.0);
-        dispatch(Fill { x, d_input, rows: self });
+        dispatch(FillQuantized { x, d_input, rows: self });
     }
 
     /// Rows of whole tiles.
@@ -34,13 +34,13 @@ impl Quantized {
     }
 }
 
-struct Fill<'a> {
+struct FillQuantized<'a> {
     x: &'a [f32],
     d_input: usize,
     rows: &'a mut Quantized,
 }
 
-impl Kernel for Fill<'_> {
+impl Kernel for FillQuantized<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -54,7 +54,7 @@ impl Kernel for Wkv7<'_> {
             for row in 0..self.out.len() / width {
                 let at = row * width + head * dim;
                 let of = |rows: &[f32]| rows[at..][..dim].as_ptr();
-                let step = Step {
+                let step = HeadRow {
                     dim,
                     decay: of(self.decay),
                     receptance: of(self.receptance),
@@ -84,7 +84,7 @@ impl Kernel for Wkv7<'_> {
 }
 
 /// One row of one head.
-struct Step {
+struct HeadRow {
     dim: usize,
     decay: *const f32,
     receptance: *const f32,
@@ -96,7 +96,7 @@ struct Step {
     state: *mut f32,
 }
 
-impl Step {
+impl HeadRow {
     /// `N` vectors of the state's columns, of which the last has `lanes` elements.
     ///
     /// # Safety

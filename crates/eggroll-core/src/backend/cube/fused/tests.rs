@@ -26,7 +26,7 @@ fn read(tensor: CubeTensor) -> Vec<f32> {
     data.expect("the kernel runs").try_to_vec().expect("an f32 tensor")
 }
 
-struct Case {
+struct FusedCase {
     shape: (u32, usize, usize, usize),
     rank: usize,
     bias: BiasKind,
@@ -34,7 +34,7 @@ struct Case {
     distribution: NoiseDistribution,
 }
 
-impl Case {
+impl FusedCase {
     fn noise(&self, generation: u32) -> (LowRankNoise, DenseNoise) {
         let key = |parameter| NoiseKey::new(77, parameter, generation).with_distribution(self.distribution);
         let noise = LowRankNoise::new(key(3), self.rank, 0.4);
@@ -86,7 +86,7 @@ fn equals_the_portable_form() {
         for rank in if index == 1 { 1..=5 } else { index % 5 + 1..=index % 5 + 1 } {
             let bias = [BiasKind::None, BiasKind::Plain, BiasKind::Perturbed][(index + rank) % 3];
             let distribution = [NoiseDistribution::Normal, NoiseDistribution::Rademacher][rank % 2];
-            let case = Case { shape, rank, bias, transposed: index % 2 == 1, distribution };
+            let case = FusedCase { shape, rank, bias, transposed: index % 2 == 1, distribution };
             let (found, kernels) = case.found();
             // As rounding allows: sums of `d_input` products, and of `rank` of these, at most about 60.
             let allowed = 1e-5 * (shape.2 as f32).sqrt() * (1.0 + rank as f32);

@@ -32,12 +32,12 @@ use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use epilogue::Epilogue;
 use geometry::{GateNoise, GruTile, LANES, ProductTile, UpdateTile, log_likelihood_demand, norm_demand};
-use launch::Product;
-use operands::{Held, Operand, plain};
+use launch::ProductOperands;
+use operands::{LaunchNoise, Operand, plain};
 use packed_int8::Packing;
 
-type Noise = IntegerNoisePrimitive<CubeBackend>;
-type Gate = GatePrimitive<CubeBackend>;
+type CubeNoise = IntegerNoisePrimitive<CubeBackend>;
+type CubeGate = GatePrimitive<CubeBackend>;
 
 impl IntegerOps for CubeBackend {
     fn integer_noise(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
@@ -52,7 +52,7 @@ impl IntegerOps for CubeBackend {
     fn integer_linear(
         x: CubeTensor,
         weight: CubeTensor,
-        noise: Noise,
+        noise: CubeNoise,
         bias: IntegerBias<Self>,
         activate: bool,
         rounding: Rounding,
@@ -76,28 +76,28 @@ impl IntegerOps for CubeBackend {
             Rounding::Floor => (Epilogue::Divide, product_divisor(d_input)),
             Rounding::Nearest => (Epilogue::Round { bias: kind, activate }, product_shift(d_input) as i32),
         };
-        let product = Product {
+        let product = ProductOperands {
             x: Operand::new(x, dtype),
             weight: Operand::new(weight, dtype),
             transposed: false,
-            held: Held::new(noise, dtype),
-            bias: bias.map(|(bias, noise)| (plain(bias, dtype), Held::new(noise, dtype).by_value())),
+            held: LaunchNoise::new(noise, dtype),
+            bias: bias.map(|(bias, noise)| (plain(bias, dtype), LaunchNoise::new(noise, dtype).by_value())),
             epilogue,
             divisor,
         };
         launch::product(product, dtype, tile)
     }
 
-    fn integer_head(x: CubeTensor, embedding: CubeTensor, noise: Noise) -> CubeTensor {
+    fn integer_head(x: CubeTensor, embedding: CubeTensor, noise: CubeNoise) -> CubeTensor {
         let (dtype, [vocab, width]) = (embedding.dtype, embedding.meta.shape().dims());
         let Some(tile) = product_tile(&x, &embedding, &noise, [width, vocab], 0) else {
             return portable::head::<Self>(x, embedding, noise);
         };
-        let product = Product {
+        let product = ProductOperands {
             x: Operand::new(x, dtype),
             weight: Operand::new(embedding, dtype),
             transposed: true,
-            held: Held::new(noise, dtype),
+            held: LaunchNoise::new(noise, dtype),
             bias: None,
             epilogue: Epilogue::Logits,
             divisor: head_shift(width) as i32,
@@ -108,7 +108,7 @@ impl IntegerOps for CubeBackend {
     fn integer_embedding(
         tokens: CubeTensor,
         weight: CubeTensor,
-        noise: Noise,
+        noise: CubeNoise,
         bias: IntegerBias<Self>,
         rounding: Rounding,
     ) -> CubeTensor {
@@ -117,7 +117,7 @@ impl IntegerOps for CubeBackend {
         let demand = Demand { turns: rank(&noise), ..by_element(4, largest) };
         if rounding == Rounding::Floor && output > 0 && reads(&tokens) && runs(&weight, &demand) {
             let (dtype, packing) = (weight.dtype, Packing::new(&weight.client, weight.dtype));
-            launch::embedding(tokens, Operand::new(weight, dtype), Held::new(noise, dtype), dtype, packing)
+            launch::embedding(tokens, Operand::new(weight, dtype), LaunchNoise::new(noise, dtype), dtype, packing)
         } else {
             portable::embedding::<Self>(tokens, weight, noise, bias, rounding)
         }
@@ -147,7 +147,7 @@ impl IntegerOps for CubeBackend {
         }
     }
 
-    fn integer_gru(state: CubeTensor, starts: CubeTensor, forget: Gate, candidate: Gate) -> CubeTensor {
+    fn integer_gru(state: CubeTensor, starts: CubeTensor, forget: CubeGate, candidate: CubeGate) -> CubeTensor {
         let gates = [&forget, &candidate];
         let [members, width] = state.meta.shape().dims();
         let noises =
@@ -164,7 +164,7 @@ impl IntegerOps for CubeBackend {
         let demand = tile.demand([size(&starts) / members.max(1), width], largest_rank, largest);
         if output > 0 && reads(&starts) && runs(&state, &demand) {
             let dtype = state.dtype;
-            let gates = [forget, candidate].map(|gate| launch::Gate::new(gate, dtype));
+            let gates = [forget, candidate].map(|gate| launch::GateOperands::new(gate, dtype));
             launch::gru(Operand::new(state, dtype), starts, gates, dtype, tile)
         } else {
             portable::gru::<Self>(state, starts, forget, candidate)
@@ -215,7 +215,7 @@ impl IntegerOps for CubeBackend {
 fn product_tile(
     x: &CubeTensor,
     weight: &CubeTensor,
-    noise: &Noise,
+    noise: &CubeNoise,
     [d_input, d_output]: [usize; 2],
     of_bias: usize,
 ) -> Option<ProductTile> {
@@ -230,19 +230,19 @@ fn size(tensor: &CubeTensor) -> usize {
     tensor.meta.shape().num_elements()
 }
 
-fn is_there(noise: &Noise) -> bool {
+fn is_there(noise: &CubeNoise) -> bool {
     matches!(noise, IntegerNoisePrimitive::Held(..))
 }
 
 /// Elements of the noise that is held, with those between its rows.
-fn held(noise: &Noise) -> usize {
+fn held(noise: &CubeNoise) -> usize {
     match noise {
         IntegerNoisePrimitive::None => 0,
         IntegerNoisePrimitive::Held(noise, _) => extent(noise),
     }
 }
 
-fn rank(noise: &Noise) -> usize {
+fn rank(noise: &CubeNoise) -> usize {
     match noise {
         IntegerNoisePrimitive::None => 1,
         IntegerNoisePrimitive::Held(_, members) => members.rank,

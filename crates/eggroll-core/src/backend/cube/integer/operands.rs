@@ -64,12 +64,12 @@ pub(crate) fn elem(dtype: DType, form: Form) -> ElemType {
 }
 
 /// Held noise as a launch needs it.
-pub(crate) struct Held {
+pub(crate) struct LaunchNoise {
     /// `None`: a plain operation.
     pub noise: Option<(Operand, IntegerMembers)>,
 }
 
-impl Held {
+impl LaunchNoise {
     pub(crate) fn new(noise: IntegerNoisePrimitive<CubeBackend>, dtype: DType) -> Self {
         let noise = match noise {
             IntegerNoisePrimitive::None => None,

@@ -5,7 +5,7 @@
 use super::layer::forward;
 use super::plan::{HEADER, Launch, RolloutPlan};
 use super::program::run_program;
-use super::row::{Row, act, observe};
+use super::row::{UnitRow, act, observe};
 use cubecl::prelude::*;
 
 /// Makes `steps` steps of all environments that are running; `records : [environments, record]` keep them from launch to launch.
@@ -38,7 +38,7 @@ pub(crate) fn rollout_kernel(
     let pair = lot / launch.episodes;
     let second = (unit / comptime!(plan.lots)) as u32;
     let member = 2u32 * pair as u32 + second;
-    let row = Row { unit, episode, pair: launch.first_pair + pair as u32 };
+    let row = UnitRow { unit, episode, pair: launch.first_pair + pair as u32 };
     let record = (member as usize * launch.episodes + episode) * comptime!(plan.record());
 
     let mut state = Array::<f32>::new(comptime!(plan.dynamics.state_size()));

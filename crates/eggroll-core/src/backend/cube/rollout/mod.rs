@@ -62,7 +62,7 @@ fn launched(
     episodes: &DeviceEpisodes,
 ) -> Option<(RolloutPlan, Vec<CubeTensor>)> {
     let plan = RolloutPlan::new(client, network.layers.clone(), episodes, pairs.is_some());
-    let rollout = Rollout { inputs: Inputs::new(client, device, network, episodes), plan, episodes };
+    let rollout = Rollout { inputs: LaunchInputs::new(client, device, network, episodes), plan, episodes };
     let batches = rollout.batches(pairs.unwrap_or(PairRange::new(0, 1)), network.values.len())?;
     let records = batches.into_iter().map(|pairs| rollout.run(network, pairs)).collect();
     Some((rollout.plan, records))
@@ -82,19 +82,19 @@ pub(crate) fn launch_rollout(
 /// Episodes on their device.
 struct Rollout<'a> {
     episodes: &'a DeviceEpisodes<'a>,
-    inputs: Inputs,
+    inputs: LaunchInputs,
     plan: RolloutPlan,
 }
 
 /// What every launch reads.
-struct Inputs {
+struct LaunchInputs {
     parameters: CubeTensor,
     starts: CubeTensor,
     scaling: CubeTensor,
     draws: CubeTensor,
 }
 
-impl Inputs {
+impl LaunchInputs {
     fn new(client: &Client, device: &CubeDevice, network: &Network, episodes: &DeviceEpisodes) -> Self {
         let floats = |values: Vec<f32>| {
             let len = values.len();
@@ -142,7 +142,7 @@ impl Rollout<'_> {
 
     /// Runs the episodes of some pairs: their records.
     fn run(&self, network: &Network, pairs: PairRange) -> CubeTensor {
-        let Inputs { parameters, starts, scaling, draws } = &self.inputs;
+        let LaunchInputs { parameters, starts, scaling, draws } = &self.inputs;
         let (client, episodes) = (&parameters.client, self.episodes);
         let deviations = if self.plan.pairs { deviations(network, pairs, parameters) } else { parameters.clone() };
         let lots = pairs.count as usize * episodes.count();

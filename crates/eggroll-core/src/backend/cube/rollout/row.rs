@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 
 /// A unit's row.
 #[derive(CubeType, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct UnitRow {
     /// Its number in the cube.
     pub unit: usize,
     pub episode: usize,
@@ -23,7 +23,7 @@ pub(crate) fn observe(
     scaling: &[f32],
     state: &Array<f32>,
     sums: &mut Array<f32>,
-    row: &Row,
+    row: &UnitRow,
     launch: &Launch,
     #[comptime] plan: RolloutPlan,
 ) {
@@ -71,7 +71,7 @@ fn clamped(value: f32, low: f32, high: f32) -> f32 {
 pub(crate) fn act(
     outputs: &Shared<[f32]>,
     draws: &[u32],
-    row: &Row,
+    row: &UnitRow,
     step: u32,
     launch: &Launch,
     #[comptime] plan: RolloutPlan,
@@ -140,7 +140,7 @@ fn sampled(outputs: &Shared<[f32]>, at: usize, uniform: f32, #[comptime] count: 
 
 /// The number in `[0, 1)` that both members of a pair draw at a step.
 #[cube]
-fn uniform(draws: &[u32], row: &Row, step: u32) -> f32 {
+fn uniform(draws: &[u32], row: &UnitRow, step: u32) -> f32 {
     let at = row.episode * 4usize;
     let counter = (row.pair / 4u32, step, draws[at + 2usize], draws[at + 3usize]);
     let words = philox(counter, (draws[at], draws[at + 1usize]));

@@ -8,14 +8,14 @@ use std::ops::Range;
 type Heads = [usize; 4];
 
 /// Queries, keys and values of `rows` positions in every layer.
-struct Inputs {
+struct AttentionInputs {
     heads: Heads,
     queries: Vec<Vec<f32>>,
     keys: Vec<Vec<f32>>,
     values: Vec<Vec<f32>>,
 }
 
-impl Inputs {
+impl AttentionInputs {
     fn new(heads: Heads, rows: usize, size: f32) -> Self {
         let [layers, query, key, dim] = heads;
         let of = |heads: usize, salt: u32, size: f32| {
@@ -76,7 +76,7 @@ const HEADS: [Heads; 5] = [[1, 1, 1, 1], [2, 6, 2, 8], [1, 9, 3, 64], [2, 4, 4, 
 #[test]
 fn equals_a_naive_softmax() {
     for (heads, rows) in HEADS.into_iter().flat_map(|heads| [1, 2, 31, 32, 33, 97].map(|rows| (heads, rows))) {
-        let inputs = Inputs::new(heads, rows, 1.0);
+        let inputs = AttentionInputs::new(heads, rows, 1.0);
         let out = inputs.attend(&mut inputs.state(rows), 0..rows);
         for (layer, out) in out.iter().enumerate() {
             let distance = distance(out, &inputs.naive(layer, rows), 1, 4e-6);
@@ -87,14 +87,14 @@ fn equals_a_naive_softmax() {
 
 #[test]
 fn a_wrong_head_or_position_is_found() {
-    let inputs = Inputs::new([1, 6, 2, 8], 40, 1.0);
+    let inputs = AttentionInputs::new([1, 6, 2, 8], 40, 1.0);
     let found = inputs.attend(&mut inputs.state(40), 0..40).remove(0);
     let mut expected = inputs.naive(0, 40);
     assert!(distance(&found, &expected, 1, 4e-6) < 1.0);
     // Two heads that do not share keys.
     (0..8).for_each(|d| expected.swap(39 * 48 + 16 + d, 39 * 48 + 24 + d));
     assert!(distance(&found, &expected, 1, 4e-6) > 100.0);
-    let mut other = Inputs::new([1, 6, 2, 8], 40, 1.0);
+    let mut other = AttentionInputs::new([1, 6, 2, 8], 40, 1.0);
     other.keys[0].rotate_left(16);
     assert!(distance(&found, &other.naive(0, 40), 1, 4e-6) > 100.0);
 }
@@ -103,7 +103,7 @@ fn a_wrong_head_or_position_is_found() {
 fn pieces_are_one_call_bit_for_bit() {
     for heads in HEADS {
         let rows = 97;
-        let inputs = Inputs::new(heads, rows, 1.0);
+        let inputs = AttentionInputs::new(heads, rows, 1.0);
         let whole = inputs.attend(&mut inputs.state(rows), 0..rows);
         for cuts in [vec![1, 2, 3], vec![31, 32, 64], vec![28, 29, 96], (1..97).collect()] {
             let mut state = inputs.state(rows);
@@ -126,11 +126,11 @@ fn pieces_are_one_call_bit_for_bit() {
 fn a_fork_keeps_the_positions_and_its_own_ones() {
     let heads = [2, 6, 2, 7];
     for len in [0, 1, 31, 32, 33, 64] {
-        let inputs = Inputs::new(heads, 80, 1.0);
+        let inputs = AttentionInputs::new(heads, 80, 1.0);
         let mut first = inputs.state(80);
         inputs.attend(&mut first, 0..len);
         let expected = inputs.attend(&mut inputs.state(80), 0..80);
-        let mut other = Inputs::new(heads, 80, 0.5);
+        let mut other = AttentionInputs::new(heads, 80, 0.5);
         other.values.iter_mut().for_each(|values| values.reverse());
         // Another fork writes other positions, and the first is not changed by it.
         other.attend(&mut first.fork(200), len..80);
@@ -152,12 +152,12 @@ fn a_fork_keeps_the_positions_and_its_own_ones() {
 /// Scores of any size: the largest one takes all.
 #[test]
 fn large_scores() {
-    let inputs = Inputs::new([1, 2, 1, 16], 33, 100.0);
+    let inputs = AttentionInputs::new([1, 2, 1, 16], 33, 100.0);
     let found = inputs.attend(&mut inputs.state(33), 0..33).remove(0);
     // Scores of 1e4 have an error of 1e-3 in float32.
     let distance = distance(&found, &inputs.naive(0, 33), 1, 3e-3);
     assert!(distance < 1.0, "{distance}");
-    let mut inputs = Inputs::new([1, 2, 1, 16], 3, 0.0);
+    let mut inputs = AttentionInputs::new([1, 2, 1, 16], 3, 0.0);
     inputs.queries[0][2 * 32 + 3] = f32::NAN;
     let found = inputs.attend(&mut inputs.state(3), 0..3).remove(0);
     assert!(found[..64].iter().all(|x| x.is_finite()), "earlier rows");

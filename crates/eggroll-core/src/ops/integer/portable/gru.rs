@@ -20,7 +20,7 @@ pub(crate) fn gru<B: Backend>(
         return B::int_slice(state, &[Slice::from(0..0), Slice::from(0..width)]);
     }
     let keep = reshape::<B, 2>(not::<B>(is_nonzero::<B>(wide::<B>(starts))), [members, steps]);
-    let (forget, candidate) = (Gate::new(forget, members), Gate::new(candidate, members));
+    let (forget, candidate) = (WideGate::new(forget, members), WideGate::new(candidate, members));
     let mut h = wide::<B>(state);
     let mut outputs = Vec::with_capacity(steps);
     for step in 0..steps {
@@ -36,7 +36,7 @@ pub(crate) fn gru<B: Backend>(
 }
 
 /// One gate with its operands in I32.
-struct Gate<B: Backend> {
+struct WideGate<B: Backend> {
     /// `[members, steps, width]`
     input: IntTensor<B>,
     weight: IntTensor<B>,
@@ -45,7 +45,7 @@ struct Gate<B: Backend> {
     bias: IntTensor<B>,
 }
 
-impl<B: Backend> Gate<B> {
+impl<B: Backend> WideGate<B> {
     fn new(gate: GatePrimitive<B>, members: usize) -> Self {
         let [rows, width] = dims::<B>(&gate.input);
         let bias = wide::<B>(gate.bias);

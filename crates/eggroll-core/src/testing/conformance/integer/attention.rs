@@ -27,7 +27,7 @@ fn first_position_does_not_turn() {
     }
 }
 
-struct Case {
+struct AttentionCase {
     query: Vec<i8>,
     keys: Vec<i8>,
     values: Vec<i8>,
@@ -35,7 +35,7 @@ struct Case {
     sizes: [usize; 5],
 }
 
-impl Case {
+impl AttentionCase {
     fn new(sizes: [usize; 5], largest: i8) -> Self {
         let [sequences, steps, context, heads, d] = sizes;
         let held = |salt| {
@@ -75,7 +75,7 @@ fn attention_equals_oracle() {
         ([1, 3, 2048, 1, 4], 127),
     ];
     for (sizes @ [sequences, steps, context, heads, d], largest) in cases {
-        let case = Case::new(sizes, largest);
+        let case = AttentionCase::new(sizes, largest);
         let expected = case.expected();
         for on in implementations() {
             let query = on.ints(&case.query, [sequences * steps, heads * d]);
@@ -88,8 +88,8 @@ fn attention_equals_oracle() {
 
 #[test]
 fn canary_the_future_is_not_seen() {
-    let case = Case::new([1, 6, 6, 2, 8], 127);
-    let mut other = Case::new([1, 6, 6, 2, 8], 127);
+    let case = AttentionCase::new([1, 6, 6, 2, 8], 127);
+    let mut other = AttentionCase::new([1, 6, 6, 2, 8], 127);
     other.values[5 * 16..].fill(50); // those of the last position
     let (seen, changed) = (case.expected(), other.expected());
     assert!(seen[..5 * 16] == changed[..5 * 16] && seen[5 * 16..] != changed[5 * 16..]);

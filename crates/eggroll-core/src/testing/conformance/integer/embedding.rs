@@ -1,30 +1,31 @@
 //! Rows of a table.
 
 use super::{
-    Held, HostVector, ROUNDINGS, SIZES, found, integers, members, noises, oracle, transposed, with_portable_devices,
+    HostNoise, HostVector, ROUNDINGS, SIZES, found, integers, members, noises, oracle, transposed,
+    with_portable_devices,
 };
 use crate::arithmetic::integer::Rounding;
 use crate::ops::integer::IntegerNoise;
 use crate::rng::key::PairRange;
 use crate::testing::conformance::{Implementation, implementations};
 
-struct Case {
+struct IntegerEmbeddingCase {
     tokens: Vec<i32>,
     weight: Vec<i8>,
     vocab: usize,
     width: usize,
-    noise: Option<Held>,
+    noise: Option<HostNoise>,
     /// With [`Rounding::Nearest`].
     bias: Option<HostVector>,
     rounding: Rounding,
 }
 
-impl Case {
+impl IntegerEmbeddingCase {
     fn new([vocab, width]: [usize; 2], rows: usize, noise: Option<(u32, usize, u32)>, rounding: Rounding) -> Self {
         let of_bias = noise.map(|(pairs, _, sigma_shift)| (pairs, sigma_shift));
         let bias = (rounding == Rounding::Nearest).then(|| HostVector::new(width, (0, 60), of_bias, 7));
         let noise = noise.map(|(pairs, rank, sigma_shift)| {
-            Held::new(2, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
+            HostNoise::new(2, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
         });
         let rows = rows * members(noise.as_ref());
         let tokens = (0..rows).map(|r| ((r * 7 + 2) % vocab) as i32).collect();
@@ -55,7 +56,7 @@ fn equals_oracle() {
         for noise in noises(1 + index as u32 % 3) {
             for rounding in ROUNDINGS {
                 // A unit takes 4 rows of a member: fewer, as many, and more.
-                let case = Case::new([vocab, width], [1, 3, 4, 5][index], noise, rounding);
+                let case = IntegerEmbeddingCase::new([vocab, width], [1, 3, 4, 5][index], noise, rounding);
                 let expected = case.expected();
                 for on in implementations() {
                     let found = case.found(&on, case.noise.as_ref().map(|noise| noise.on(&on)));
@@ -68,7 +69,7 @@ fn equals_oracle() {
 
 #[test]
 fn canary_other_noise_fails() {
-    let case = Case::new([17, 32], 3, Some((3, 1, 0)), Rounding::Floor);
+    let case = IntegerEmbeddingCase::new([17, 32], 3, Some((3, 1, 0)), Rounding::Floor);
     let noise = case.noise.as_ref().expect("a case with noise");
     let expected = case.expected();
     for on in implementations() {
@@ -79,7 +80,7 @@ fn canary_other_noise_fails() {
 
 #[test]
 fn chunks_change_no_bit() {
-    let case = Case::new([17, 32], 3, Some((4, 4, 0)), Rounding::Floor);
+    let case = IntegerEmbeddingCase::new([17, 32], 3, Some((4, 4, 0)), Rounding::Floor);
     let noise = case.noise.as_ref().expect("a case with noise");
     for on in implementations() {
         let chunk = |first: u32| {
@@ -94,7 +95,7 @@ fn chunks_change_no_bit() {
 
 #[test]
 fn strided_operands() {
-    let case = Case::new([17, 33], 3, Some((2, 4, 0)), Rounding::Floor);
+    let case = IntegerEmbeddingCase::new([17, 33], 3, Some((2, 4, 0)), Rounding::Floor);
     let noise = case.noise.as_ref().expect("a case with noise");
     for on in with_portable_devices() {
         let weight = on.ints(&transposed(&case.weight, 33), [33, 17]).transpose();

@@ -1,6 +1,6 @@
 //! The recurrence of the minimal GRU.
 
-use super::{Held, NOISES, SIZES, found, integers, transposed, with_portable_devices};
+use super::{HostNoise, NOISES, SIZES, found, integers, transposed, with_portable_devices};
 use crate::arithmetic::integer::Rounding;
 use crate::ops::integer::{Gate, IntegerNoise, gru};
 use crate::rng::key::PairRange;
@@ -12,10 +12,10 @@ struct HostGate {
     input: Vec<i8>,
     weight: Vec<i8>,
     bias: Vec<i8>,
-    noise: Option<[Held; 2]>,
+    noise: Option<[HostNoise; 2]>,
 }
 
-struct Case {
+struct GruCase {
     state: Vec<i8>,
     starts: Vec<i32>,
     width: usize,
@@ -24,24 +24,24 @@ struct Case {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Noise {
+struct GruNoise {
     rank: usize,
     sigma_shift: u32,
 }
 
-impl Case {
+impl GruCase {
     /// Without noise the members are sequences.
-    fn new(width: usize, pairs: u32, steps: usize, noise: Option<Noise>) -> Self {
+    fn new(width: usize, pairs: u32, steps: usize, noise: Option<GruNoise>) -> Self {
         let members = 2 * pairs as usize;
         let rows = members * steps;
         let gate = |salt: u32| HostGate {
             input: integers(rows * width, 70, 10 + salt),
             weight: integers(width * width, 100, 20 + salt),
             bias: integers(width, 30, 30 + salt),
-            noise: noise.map(|Noise { rank, sigma_shift }| {
+            noise: noise.map(|GruNoise { rank, sigma_shift }| {
                 let pairs = PairRange::new(2, pairs);
-                let of_weight = Held::new(10 + salt, 2 * rank * width, rank, sigma_shift, pairs);
-                [of_weight, Held::new(20 + salt, 2 * width, 1, sigma_shift, pairs)]
+                let of_weight = HostNoise::new(10 + salt, 2 * rank * width, rank, sigma_shift, pairs);
+                [of_weight, HostNoise::new(20 + salt, 2 * width, 1, sigma_shift, pairs)]
             }),
         };
         let starts = (0..rows).map(|r| i32::from(r % 5 == 2)).collect();
@@ -97,10 +97,10 @@ impl Case {
 #[test]
 fn equals_oracle() {
     for (index, width) in SIZES.into_iter().enumerate() {
-        let [a, b] = NOISES.map(|(rank, sigma_shift)| Some(Noise { rank, sigma_shift }));
+        let [a, b] = NOISES.map(|(rank, sigma_shift)| Some(GruNoise { rank, sigma_shift }));
         for noise in [None, a, b] {
             // One step, and steps after a start in between.
-            let case = Case::new(width, 1 + index as u32 % 3, [1, 7][index % 2], noise);
+            let case = GruCase::new(width, 1 + index as u32 % 3, [1, 7][index % 2], noise);
             let expected = case.expected();
             for on in implementations() {
                 let gates = [case.gate(&on, 0, false), case.gate(&on, 1, false)];
@@ -113,7 +113,7 @@ fn equals_oracle() {
 /// More columns than the units of a cube sum at a time.
 #[test]
 fn high_rank() {
-    let case = Case::new(17, 2, 3, Some(Noise { rank: 5, sigma_shift: 0 }));
+    let case = GruCase::new(17, 2, 3, Some(GruNoise { rank: 5, sigma_shift: 0 }));
     for on in implementations() {
         let gates = [case.gate(&on, 0, false), case.gate(&on, 1, false)];
         assert!(case.found(&on, gates) == case.expected(), "{}", on.name);
@@ -123,7 +123,7 @@ fn high_rank() {
 /// More turns of a unit's loops than Mesa's software driver runs.
 #[test]
 fn long_sequences() {
-    let case = Case::new(256, 1, 160, Some(Noise { rank: 1, sigma_shift: 0 }));
+    let case = GruCase::new(256, 1, 160, Some(GruNoise { rank: 1, sigma_shift: 0 }));
     let expected = case.expected();
     for on in implementations() {
         let gates = [case.gate(&on, 0, false), case.gate(&on, 1, false)];
@@ -133,7 +133,7 @@ fn long_sequences() {
 
 #[test]
 fn canary_other_noise_fails() {
-    let case = Case::new(32, 2, 3, Some(Noise { rank: 1, sigma_shift: 0 }));
+    let case = GruCase::new(32, 2, 3, Some(GruNoise { rank: 1, sigma_shift: 0 }));
     let expected = case.expected();
     for on in implementations() {
         for shifted in [[true, false], [false, true]] {
@@ -149,7 +149,7 @@ fn canary_other_noise_fails() {
 
 #[test]
 fn chunks_change_no_bit() {
-    let case = Case::new(17, 4, 5, Some(Noise { rank: 4, sigma_shift: 0 }));
+    let case = GruCase::new(17, 4, 5, Some(GruNoise { rank: 4, sigma_shift: 0 }));
     for on in implementations() {
         let chunk = |first: u32| {
             let members = 2 * first as usize..2 * (first as usize + 2);
@@ -171,7 +171,7 @@ fn chunks_change_no_bit() {
 /// Sequences in parts, the state handed on, give the same bits.
 #[test]
 fn state_goes_on() {
-    let case = Case::new(17, 1, 6, Some(Noise { rank: 1, sigma_shift: 0 }));
+    let case = GruCase::new(17, 1, 6, Some(GruNoise { rank: 1, sigma_shift: 0 }));
     let expected = case.expected();
     for on in implementations() {
         let mut state = on.ints(&case.state, [2, 17]);
@@ -196,7 +196,7 @@ fn state_goes_on() {
 
 #[test]
 fn strided_operands() {
-    let case = Case::new(17, 2, 3, Some(Noise { rank: 4, sigma_shift: 4 }));
+    let case = GruCase::new(17, 2, 3, Some(GruNoise { rank: 4, sigma_shift: 4 }));
     let expected = case.expected();
     for on in with_portable_devices() {
         let strided = |values: &[i8]| on.ints(&transposed(values, 17), [17, values.len() / 17]).transpose();
@@ -212,7 +212,7 @@ fn strided_operands() {
 }
 
 fn call(states: usize, rows: usize) {
-    let case = Case::new(3, 2, 2, Some(Noise { rank: 1, sigma_shift: 0 }));
+    let case = GruCase::new(3, 2, 2, Some(GruNoise { rank: 1, sigma_shift: 0 }));
     let on = &implementations()[0];
     let zeros = |rows: usize| on.ints(&vec![0; rows * 3], [rows, 3]);
     let gate = |gate| Gate { input: zeros(rows), ..case.gate(on, gate, false) };

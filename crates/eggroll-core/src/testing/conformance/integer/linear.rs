@@ -1,7 +1,8 @@
 //! Products of matrices, and the tied head.
 
 use super::{
-    Held, HostVector, RANKS, ROUNDINGS, found, integers, members, noises, oracle, transposed, with_portable_devices,
+    HostNoise, HostVector, RANKS, ROUNDINGS, found, integers, members, noises, oracle, transposed,
+    with_portable_devices,
 };
 use crate::arithmetic::integer::{Rounding, product_divisor};
 use crate::ops::integer::{IntegerNoise, head, linear};
@@ -9,22 +10,22 @@ use crate::rng::key::PairRange;
 use crate::testing::conformance::{Implementation, implementations};
 use burn::tensor::{Int, Tensor};
 
-struct Case {
+struct IntegerLinearCase {
     x: Vec<i8>,
     weight: Vec<i8>,
     shape: [usize; 2],
-    noise: Option<Held>,
+    noise: Option<HostNoise>,
     /// With [`Rounding::Nearest`], as the activation.
     bias: Option<HostVector>,
     activate: bool,
     rounding: Rounding,
 }
 
-impl Case {
+impl IntegerLinearCase {
     /// Without a bias. `noise`: pairs, rank, sigma shift.
     fn new(shape: [usize; 2], rows: usize, noise: Option<(u32, usize, u32)>, rounding: Rounding) -> Self {
         let noise = noise.map(|(pairs, rank, sigma_shift)| {
-            Held::new(1, rank * (shape[0] + shape[1]), rank, sigma_shift, PairRange::new(5, pairs))
+            HostNoise::new(1, rank * (shape[0] + shape[1]), rank, sigma_shift, PairRange::new(5, pairs))
         });
         let rows = rows * members(noise.as_ref());
         let (x, weight) = (integers(rows * shape[0], 127, 1), integers(shape[0] * shape[1], 127, 2));
@@ -52,7 +53,7 @@ impl Case {
         on.ints(&self.x, [self.x.len() / self.shape[0], self.shape[0]])
     }
 
-    fn found(&self, on: &Implementation, noise: Option<&Held>) -> Vec<i8> {
+    fn found(&self, on: &Implementation, noise: Option<&HostNoise>) -> Vec<i8> {
         let (weight, noise) = (on.ints(&self.weight, self.shape), noise.map(|noise| noise.on(on)));
         let bias = self.bias.as_ref().map(|bias| bias.on(on));
         found(on.integer_linear(self.x(on), weight, noise, bias, (self.activate, self.rounding)))
@@ -75,10 +76,10 @@ const SHAPES: [([usize; 2], usize, u32); 7] = [
 fn equals_oracle() {
     for (shape, rows, pairs) in SHAPES {
         for noise in noises(pairs) {
-            let floor = Case::new(shape, rows, noise, Rounding::Floor);
+            let floor = IntegerLinearCase::new(shape, rows, noise, Rounding::Floor);
             // Plain; with a bias, that is perturbed where the weight is; with the activation.
-            let nearest = || Case::new(shape, rows, noise, Rounding::Nearest);
-            let activated = Case { activate: true, ..nearest() };
+            let nearest = || IntegerLinearCase::new(shape, rows, noise, Rounding::Nearest);
+            let activated = IntegerLinearCase { activate: true, ..nearest() };
             for case in [floor, nearest(), nearest().with_bias(), activated] {
                 let expected = case.expected();
                 for on in with_portable_devices() {
@@ -94,7 +95,7 @@ fn equals_oracle() {
 #[test]
 fn many_rows_of_a_member() {
     for rounding in ROUNDINGS {
-        let case = Case::new([33, 70], 130, Some((2, 4, 0)), rounding);
+        let case = IntegerLinearCase::new([33, 70], 130, Some((2, 4, 0)), rounding);
         let expected = case.expected();
         for on in implementations() {
             assert!(case.found(&on, case.noise.as_ref()) == expected, "{}, {rounding:?}", on.name);
@@ -106,7 +107,7 @@ fn many_rows_of_a_member() {
 #[test]
 fn high_rank() {
     for (rank, rounding) in [5, 16].into_iter().flat_map(|rank| ROUNDINGS.map(|rounding| (rank, rounding))) {
-        let case = Case::new([33, 20], 3, Some((3, rank, 0)), rounding);
+        let case = IntegerLinearCase::new([33, 20], 3, Some((3, rank, 0)), rounding);
         let expected = case.expected();
         for on in implementations() {
             assert!(case.found(&on, case.noise.as_ref()) == expected, "{}, rank {rank}, {rounding:?}", on.name);
@@ -118,7 +119,7 @@ fn high_rank() {
 #[test]
 fn extremes() {
     for (shape, rank, sigma_shift) in [([8192, 33], 1, 0), ([64, 40], 128, 0), ([64, 40], 2, 24)] {
-        let mut case = Case::new(shape, 1, Some((1, rank, sigma_shift)), Rounding::Nearest).with_bias();
+        let mut case = IntegerLinearCase::new(shape, 1, Some((1, rank, sigma_shift)), Rounding::Nearest).with_bias();
         case.x.fill(127);
         case.weight.fill(127);
         case.x[..shape[0]].iter_mut().step_by(2).for_each(|value| *value = -128);
@@ -155,7 +156,10 @@ fn empty_operands() {
 /// A frozen matrix under a bias that is perturbed, over several tasks.
 #[test]
 fn noise_of_the_bias_alone() {
-    let case = Case { noise: None, ..Case::new([16, 40], 50, Some((3, 1, 0)), Rounding::Nearest).with_bias() };
+    let case = IntegerLinearCase {
+        noise: None,
+        ..IntegerLinearCase::new([16, 40], 50, Some((3, 1, 0)), Rounding::Nearest).with_bias()
+    };
     let expected = case.expected();
     for on in with_portable_devices() {
         assert!(case.found(&on, None) == expected, "{}", on.name);
@@ -165,12 +169,12 @@ fn noise_of_the_bias_alone() {
 #[test]
 fn canary_other_noise_fails() {
     for (rank, rounding) in RANKS.into_iter().flat_map(|rank| ROUNDINGS.map(|rounding| (rank, rounding))) {
-        let case = Case::new([17, 64], 3, Some((3, rank, 0)), rounding);
+        let case = IntegerLinearCase::new([17, 64], 3, Some((3, rank, 0)), rounding);
         let noise = case.noise.as_ref().expect("a case with noise");
         let expected = case.expected();
-        let finer = Held { sigma_shift: 1, ..noise.clone() };
+        let finer = HostNoise { sigma_shift: 1, ..noise.clone() };
         for on in implementations() {
-            let differs = |other: Option<&Held>| case.found(&on, other) != expected;
+            let differs = |other: Option<&HostNoise>| case.found(&on, other) != expected;
             assert!(differs(Some(&noise.shifted())), "{}: neighboring pairs, {rounding:?}", on.name);
             assert!(differs(Some(&finer)), "{}: another sigma, {rounding:?}", on.name);
             assert!(differs(None), "{}: no noise, {rounding:?}", on.name);
@@ -181,7 +185,7 @@ fn canary_other_noise_fails() {
 /// Division that cuts towards zero, or shifts before the sign, would show.
 #[test]
 fn canary_truncation_fails() {
-    let case = Case::new([17, 64], 3, None, Rounding::Floor);
+    let case = IntegerLinearCase::new([17, 64], 3, None, Rounding::Floor);
     let truncated: Vec<i8> = case
         .x
         .chunks(17)
@@ -198,7 +202,7 @@ fn canary_truncation_fails() {
 /// What noise adds before clipping is the same for both members, with opposite signs: with one row for both and weights of 0.
 #[test]
 fn members_of_a_pair_are_antithetic() {
-    let mut case = Case::new([64, 40], 1, Some((2, 3, 1)), Rounding::Nearest);
+    let mut case = IntegerLinearCase::new([64, 40], 1, Some((2, 3, 1)), Rounding::Nearest);
     case.weight.fill(0);
     let row: Vec<i8> = case.x[..64].to_vec();
     case.x = row.repeat(4);
@@ -213,7 +217,7 @@ fn members_of_a_pair_are_antithetic() {
 
 #[test]
 fn chunks_change_no_bit() {
-    let case = Case::new([64, 33], 3, Some((4, 4, 0)), Rounding::Floor);
+    let case = IntegerLinearCase::new([64, 33], 3, Some((4, 4, 0)), Rounding::Floor);
     let noise = case.noise.as_ref().expect("a case with noise");
     for on in implementations() {
         let whole = case.found(&on, Some(noise));
@@ -229,7 +233,7 @@ fn chunks_change_no_bit() {
 
 #[test]
 fn strided_operands() {
-    let case = Case::new([17, 35], 3, Some((2, 4, 4)), Rounding::Floor);
+    let case = IntegerLinearCase::new([17, 35], 3, Some((2, 4, 4)), Rounding::Floor);
     let noise = case.noise.as_ref().expect("a case with noise");
     let expected = case.expected();
     for on in with_portable_devices() {
@@ -246,7 +250,7 @@ fn head_equals_oracle() {
     for ([vocab, width], rows) in [([3, 2], 1), ([256, 64], 3), ([41, 17], 45)] {
         for noise in [None, Some((1, 1, 4)), Some((2, 3, 0))] {
             let held = noise.map(|(pairs, rank, sigma_shift)| {
-                Held::new(4, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
+                HostNoise::new(4, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
             });
             let rows = rows * members(held.as_ref());
             let (x, weight) = (integers(rows * width, 127, 5), integers(vocab * width, 127, 6));
@@ -272,7 +276,7 @@ fn logits_saturate() {
     }
 }
 
-fn call(x: [usize; 2], weight: [usize; 2], noise: Option<Held>) {
+fn call(x: [usize; 2], weight: [usize; 2], noise: Option<HostNoise>) {
     let on = &implementations()[0];
     let zeros = |shape: [usize; 2]| on.ints(&vec![0; shape[0] * shape[1]], shape);
     linear(zeros(x), zeros(weight), noise.map(|noise| noise.on(on)), None, false, Rounding::Floor);
@@ -287,33 +291,33 @@ fn refuses_other_width() {
 #[test]
 #[should_panic(expected = "5 rows are not a multiple of 4 members")]
 fn refuses_uneven_rows() {
-    call([5, 6], [6, 2], Some(Held::new(1, 8, 1, 0, PairRange::new(1, 2))));
+    call([5, 6], [6, 2], Some(HostNoise::new(1, 8, 1, 0, PairRange::new(1, 2))));
 }
 
 #[test]
 #[should_panic(expected = "the noise [4, 7] of pairs 0..4 is not that of pairs 1..3 with 8 elements")]
 fn refuses_noise_of_another_parameter() {
-    call([4, 6], [6, 2], Some(Held::new(1, 7, 1, 0, PairRange::new(1, 2))));
+    call([4, 6], [6, 2], Some(HostNoise::new(1, 7, 1, 0, PairRange::new(1, 2))));
 }
 
 #[test]
 #[should_panic(expected = "the noise [4, 8] of pairs 0..4 is not that of pairs 3..5 with 8 elements")]
 fn refuses_pairs_that_are_not_held() {
-    let noise = Held::new(1, 8, 1, 0, PairRange::new(1, 2));
+    let noise = HostNoise::new(1, 8, 1, 0, PairRange::new(1, 2));
     call([4, 6], [6, 2], Some(noise.shifted().shifted()));
 }
 
 #[test]
 #[should_panic(expected = "a sigma shift of 25 is above 24")]
 fn refuses_large_sigma_shift() {
-    call([4, 6], [6, 2], Some(Held::new(1, 8, 1, 25, PairRange::new(1, 2))));
+    call([4, 6], [6, 2], Some(HostNoise::new(1, 8, 1, 25, PairRange::new(1, 2))));
 }
 
 #[test]
 #[should_panic(expected = "noise of rank 100 over 256 values: int32 holds the sums of a rank from 1 to 32")]
 fn refuses_noise_that_int32_does_not_hold() {
     let on = &implementations()[0];
-    let noise = Held::new(1, 100 * (256 + 2), 100, 0, PairRange::new(1, 1));
+    let noise = HostNoise::new(1, 100 * (256 + 2), 100, 0, PairRange::new(1, 1));
     head(on.ints(&[0; 512], [2, 256]), on.ints(&[0; 512], [2, 256]), Some(noise.on(on)));
 }
 

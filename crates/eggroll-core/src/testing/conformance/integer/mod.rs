@@ -54,7 +54,7 @@ fn transposed(values: &[i8], columns: usize) -> Vec<i8> {
 
 /// Noise of one parameter on the host: held from `first_held` on, used for `pairs`.
 #[derive(Clone)]
-struct Held {
+struct HostNoise {
     values: Vec<i8>,
     elements: usize,
     first_held: u32,
@@ -63,7 +63,7 @@ struct Held {
     pairs: PairRange,
 }
 
-impl Held {
+impl HostNoise {
     /// Noise of `pairs` and of one pair more on each side.
     fn new(salt: u32, elements: usize, rank: usize, sigma_shift: u32, pairs: PairRange) -> Self {
         let first_held = pairs.first - 1;
@@ -86,7 +86,7 @@ impl Held {
         IntegerNoise { noise, first_pair, rank, sigma_shift, pairs }
     }
 
-    /// As [`Held::on`], in memory that was transposed.
+    /// As [`HostNoise::on`], in memory that was transposed.
     fn strided_on(&self, on: &Implementation) -> IntegerNoise {
         let rows = self.values.len() / self.elements;
         let noise = on.ints(&transposed(&self.values, self.elements), [self.elements, rows]).transpose();
@@ -108,7 +108,7 @@ impl Held {
 /// A vector parameter on the host.
 struct HostVector {
     values: Vec<i8>,
-    noise: Option<Held>,
+    noise: Option<HostNoise>,
 }
 
 impl HostVector {
@@ -116,7 +116,8 @@ impl HostVector {
     fn new(n: usize, (middle, largest): (i8, i8), noise: Option<(u32, u32)>, salt: u32) -> Self {
         let values =
             integers(n, largest, salt).into_iter().map(|value| value.saturating_add(middle).max(-127)).collect();
-        let noise = noise.map(|(pairs, sigma_shift)| Held::new(salt, 2 * n, 1, sigma_shift, PairRange::new(5, pairs)));
+        let noise =
+            noise.map(|(pairs, sigma_shift)| HostNoise::new(salt, 2 * n, 1, sigma_shift, PairRange::new(5, pairs)));
         Self { values, noise }
     }
 
@@ -143,7 +144,7 @@ fn with_portable_devices() -> Vec<Implementation> {
     all.collect()
 }
 
-fn members(noise: Option<&Held>) -> usize {
+fn members(noise: Option<&HostNoise>) -> usize {
     noise.map_or(1, |noise| noise.pairs.members())
 }
 

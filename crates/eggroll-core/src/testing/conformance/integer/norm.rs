@@ -8,7 +8,7 @@ use crate::ops::integer::{IntegerNoise, Vector};
 use crate::rng::key::PairRange;
 use crate::testing::conformance::{Implementation, implementations};
 
-struct Case {
+struct NormCase {
     x: Vec<i8>,
     gain: HostVector,
     /// With [`Rounding::Nearest`].
@@ -16,7 +16,7 @@ struct Case {
     rounding: Rounding,
 }
 
-impl Case {
+impl NormCase {
     /// `largest` is the largest magnitude of an input: a small one makes means of 0. `noise`: pairs, sigma shift.
     fn new(n: usize, rows: usize, largest: i8, noise: Option<(u32, u32)>, rounding: Rounding) -> Self {
         let gain = HostVector::new(n, if rounding == Rounding::Floor { (0, 127) } else { (16, 100) }, noise, 3);
@@ -60,7 +60,7 @@ fn equals_oracle() {
             for rounding in ROUNDINGS {
                 let [a, b] = NOISES.map(|(_, shift)| Some((1 + index as u32 % 3, shift)));
                 let noise = [None, a, b][(index + of_largest) % 3];
-                let case = Case::new(n, 1 + index % 4, largest, noise, rounding);
+                let case = NormCase::new(n, 1 + index % 4, largest, noise, rounding);
                 let expected = case.expected();
                 for on in implementations() {
                     let found = case.found(&on, case.gain.noise.as_ref().map(|noise| noise.on(&on)));
@@ -74,15 +74,15 @@ fn equals_oracle() {
 /// All results of a mean of 0 are there to be compared.
 #[test]
 fn means_of_zero_occur() {
-    let expected = Case::new(17, 3, 0, None, Rounding::Floor).expected();
+    let expected = NormCase::new(17, 3, 0, None, Rounding::Floor).expected();
     assert!(expected.contains(&-1) && expected.contains(&-2));
 }
 
 /// A norm without a bias after one with a bias, of rows enough for every thread.
 #[test]
 fn no_bias_is_a_bias_of_zeros() {
-    let with_bias = Case::new(1024, 256, 127, None, Rounding::Nearest);
-    let without = Case { bias: None, ..Case::new(1024, 256, 127, None, Rounding::Nearest) };
+    let with_bias = NormCase::new(1024, 256, 127, None, Rounding::Nearest);
+    let without = NormCase { bias: None, ..NormCase::new(1024, 256, 127, None, Rounding::Nearest) };
     let zeros = vec![0; 1024];
     let gain = without.gain.of(0, Rounding::Nearest);
     let norm = |x| oracle::norm(x, &gain, Some(&zeros), Rounding::Nearest);
@@ -99,7 +99,7 @@ fn noise_of_one_vector() {
     let [noisy, plain] = vectors();
     let [other_noisy, other_plain] = vectors();
     for (gain, bias) in [(noisy, plain), (other_plain, other_noisy)] {
-        let case = Case { x: integers(12 * 8, 127, 6), gain, bias: Some(bias), rounding: Rounding::Nearest };
+        let case = NormCase { x: integers(12 * 8, 127, 6), gain, bias: Some(bias), rounding: Rounding::Nearest };
         for on in implementations() {
             let found = case.found(&on, case.gain.noise.as_ref().map(|noise| noise.on(&on)));
             assert!(found == case.expected(), "{}", on.name);
@@ -110,7 +110,7 @@ fn noise_of_one_vector() {
 #[test]
 fn canary_other_noise_fails() {
     for rounding in ROUNDINGS {
-        let case = Case::new(32, 2, 127, Some((3, 0)), rounding);
+        let case = NormCase::new(32, 2, 127, Some((3, 0)), rounding);
         let noise = case.gain.noise.as_ref().expect("a case with noise");
         for on in implementations() {
             let found = case.found(&on, Some(noise.shifted().on(&on)));
@@ -122,7 +122,7 @@ fn canary_other_noise_fails() {
 
 #[test]
 fn chunks_change_no_bit() {
-    let case = Case::new(33, 3, 127, Some((4, 0)), Rounding::Floor);
+    let case = NormCase::new(33, 3, 127, Some((4, 0)), Rounding::Floor);
     let noise = case.gain.noise.as_ref().expect("a case with noise");
     for on in implementations() {
         let chunk = |first: u32| {
@@ -136,7 +136,7 @@ fn chunks_change_no_bit() {
 
 #[test]
 fn strided_operands() {
-    let case = Case::new(17, 3, 127, Some((2, 0)), Rounding::Floor);
+    let case = NormCase::new(17, 3, 127, Some((2, 0)), Rounding::Floor);
     let noise = case.gain.noise.as_ref().expect("a case with noise");
     for on in with_portable_devices() {
         let x = on.ints(&transposed(&case.x, 17), [17, case.x.len() / 17]).transpose();

@@ -1,21 +1,21 @@
 //! Vectors as members see them.
 
-use super::{Held, NOISES, SIZES, found, integers};
+use super::{HostNoise, NOISES, SIZES, found, integers};
 use crate::arithmetic::integer::Rounding;
 use crate::ops::integer::{IntegerNoise, perturbed_vector};
 use crate::rng::key::PairRange;
 use crate::testing::conformance::{Implementation, implementations};
 use crate::testing::reference::integer as oracle;
 
-fn case(n: usize, pairs: u32, sigma_shift: u32) -> (Vec<i8>, Held) {
-    (integers(n, 127, 5), Held::new(4, 2 * n, 0, sigma_shift, PairRange::new(3, pairs)))
+fn case(n: usize, pairs: u32, sigma_shift: u32) -> (Vec<i8>, HostNoise) {
+    (integers(n, 127, 5), HostNoise::new(4, 2 * n, 0, sigma_shift, PairRange::new(3, pairs)))
 }
 
 fn values(on: &Implementation, vector: &[i8], noise: IntegerNoise) -> Vec<i8> {
     found(perturbed_vector(on.ints(vector, [vector.len()]), noise))
 }
 
-fn expected(vector: &[i8], noise: &Held) -> Vec<i8> {
+fn expected(vector: &[i8], noise: &HostNoise) -> Vec<i8> {
     (0..noise.pairs.members()).flat_map(|m| oracle::vector(vector, Some(noise.member(m)), Rounding::Floor)).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::testing::conformance::{Implementation, implementations};
 use crate::testing::reference::integer as oracle;
 use burn::tensor::{Int, Tensor};
 
-struct Case {
+struct UpdateCase {
     parameter: Vec<i8>,
     noise: Vec<i8>,
     scores: Vec<i8>,
@@ -17,7 +17,7 @@ struct Case {
     rank: usize,
 }
 
-impl Case {
+impl UpdateCase {
     fn new(shape: [usize; 2], pairs: usize, rank: usize) -> Self {
         let [d_input, d_output] = shape;
         let elements = if rank == 0 { 2 * d_input * d_output } else { rank * (d_input + d_output) };
@@ -55,9 +55,9 @@ impl Case {
 const SHAPES: [([usize; 2], usize); 4] = [([1, 64], 1), ([19, 257], 7), ([64, 64], 70), ([257, 19], 7)];
 
 /// A case for each of [`SHAPES`], as a matrix by [`RANKS`] and as a vector of its rows.
-fn cases() -> impl Iterator<Item = Case> {
+fn cases() -> impl Iterator<Item = UpdateCase> {
     SHAPES.into_iter().flat_map(|(shape, pairs)| {
-        let of_rank = move |rank| Case::new(if rank == 0 { [1, shape[0]] } else { shape }, pairs, rank);
+        let of_rank = move |rank| UpdateCase::new(if rank == 0 { [1, shape[0]] } else { shape }, pairs, rank);
         RANKS.into_iter().chain([0]).map(of_rank)
     })
 }
@@ -103,7 +103,7 @@ fn sums_equal_oracle() {
 /// Votes at a limit exactly, on both sides.
 #[test]
 fn limit_is_inclusive() {
-    let case = Case::new([17, 32], 7, 1);
+    let case = UpdateCase::new([17, 32], 7, 1);
     let strongest = oracle::votes(&case.noise, &case.scores, case.shape, 1, Votes::Values);
     for side in [1, -1] {
         let limit = strongest.iter().map(|vote| side * vote).max().expect("votes") as i32;
@@ -120,7 +120,7 @@ fn limit_is_inclusive() {
 #[test]
 fn ties_move_nothing() {
     for rank in [0, 1] {
-        let case = Case::new([3, 17], 5, rank);
+        let case = UpdateCase::new([3, 17], 5, rank);
         for on in implementations() {
             assert!(case.found(&on, &[0; 5], Votes::Values, 1) == case.parameter, "{}", on.name);
             assert!(case.found(&on, &[0; 5], Votes::Values, 0) != case.parameter, "{}", on.name);
@@ -131,7 +131,7 @@ fn ties_move_nothing() {
 #[test]
 fn canary_other_scores_fail() {
     for rank in [0, 1, 4] {
-        let case = Case::new([17, 32], 7, rank);
+        let case = UpdateCase::new([17, 32], 7, rank);
         let negated: Vec<i8> = case.scores.iter().map(|score| -score).collect();
         for votes in [Votes::Values, Votes::Signs] {
             for on in implementations() {
@@ -143,7 +143,7 @@ fn canary_other_scores_fail() {
 
 #[test]
 fn strided_operands() {
-    let case = Case::new([17, 35], 7, 4);
+    let case = UpdateCase::new([17, 35], 7, 4);
     let expected = case.expected(Votes::Values, 100);
     let elements = case.noise.len() / 7;
     for on in with_portable_devices() {
@@ -158,6 +158,6 @@ fn strided_operands() {
 #[test]
 #[should_panic(expected = "the noise [7, 49] does not fit 6 scores and the parameter [17, 32] at rank 1")]
 fn refuses_other_scores() {
-    let (case, on) = (Case::new([17, 32], 7, 1), &implementations()[0]);
+    let (case, on) = (UpdateCase::new([17, 32], 7, 1), &implementations()[0]);
     update(on.ints(&case.parameter, [17, 32]), case.noise(on), on.ints(&[0; 6], [6]), 1, Votes::Values, 1);
 }

@@ -4,14 +4,14 @@ use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise
 use crate::rng::NoiseDistribution;
 use crate::testing::reference::{dense_noise, low_rank_noise, low_rank_signs, matmul};
 
-/// Noise of a matrix, as the oracle sees it: what is added for sign +1.
+/// OracleNoise of a matrix, as the oracle sees it: what is added for sign +1.
 #[derive(Clone, Copy)]
-pub(crate) enum Noise {
+pub(crate) enum OracleNoise {
     LowRank(LowRankNoise),
     Dense(DenseNoise),
 }
 
-impl Noise {
+impl OracleNoise {
     pub(crate) fn distribution(&self) -> NoiseDistribution {
         match self {
             Self::LowRank(noise) => noise.key.distribution(),
@@ -59,7 +59,7 @@ pub(crate) fn linear(
     x: &[f64],
     w: &[f64],
     bias: Option<(&[f64], Option<DenseNoise>)>,
-    noise: Noise,
+    noise: OracleNoise,
     members: LinearMembers,
     shape: [usize; 2],
 ) -> Vec<f64> {
@@ -90,7 +90,7 @@ pub(crate) fn linear(
 pub(crate) fn embedding(
     indices: &[usize],
     w: &[f64],
-    noise: Noise,
+    noise: OracleNoise,
     members: LinearMembers,
     shape: [usize; 2],
 ) -> Vec<f64> {
@@ -113,7 +113,7 @@ pub(crate) fn transpose(matrix: &[f64], [rows, columns]: [usize; 2]) -> Vec<f64>
 }
 
 /// `Σ_q w_q·noise_q`.
-pub(crate) fn estimate(weights: &[f64], noise: Noise, first: u32, shape: [usize; 2]) -> Vec<f64> {
+pub(crate) fn estimate(weights: &[f64], noise: OracleNoise, first: u32, shape: [usize; 2]) -> Vec<f64> {
     let mut sum = vec![0.0; shape[0] * shape[1]];
     for (q, weight) in weights.iter().enumerate() {
         let noise = noise.matrix(first + q as u32, shape);

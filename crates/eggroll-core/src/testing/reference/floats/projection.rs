@@ -1,6 +1,6 @@
 //! Estimates by part: each projected onto the rows that the part gave the weight.
 
-use super::members::{Noise, estimate, transpose};
+use super::members::{OracleNoise, estimate, transpose};
 use crate::testing::reference::matmul;
 
 /// The gradient projected onto the span of the rows, by Gram and Schmidt, twice for each row.
@@ -69,7 +69,7 @@ impl PartRows<'_> {
 pub(crate) fn estimate_by_part(
     weights: &[f64],
     given: PartRows,
-    noise: Noise,
+    noise: OracleNoise,
     parts: usize,
     shape: [usize; 2],
 ) -> Vec<f64> {
@@ -83,7 +83,14 @@ pub(crate) fn estimate_by_part(
 
 /// `[parts, pairs]`: how much a pair's noise moves the products `x·E` of a part, `Σ (x·E)² ÷ (σ²·‖x‖²·columns)`; 0 where nothing is moved.
 /// Rows of `x` are `[parts, rows, d_input]`.
-pub(crate) fn power(x: &[f64], parts: usize, noise: Noise, pairs: u32, sigma: f64, shape: [usize; 2]) -> Vec<f64> {
+pub(crate) fn power(
+    x: &[f64],
+    parts: usize,
+    noise: OracleNoise,
+    pairs: u32,
+    sigma: f64,
+    shape: [usize; 2],
+) -> Vec<f64> {
     let [d_input, d_output] = shape;
     let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
     let of = |(part, pair): (&[f64], u32)| {

@@ -24,9 +24,9 @@ pub enum Undecodable {
 }
 
 /// Bytes that are read field by field.
-pub(super) struct Fields<'a>(pub &'a [u8]);
+pub(super) struct FieldReader<'a>(pub &'a [u8]);
 
-impl Fields<'_> {
+impl FieldReader<'_> {
     pub fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -71,10 +71,10 @@ pub(super) fn head(kind: u8, run: &RunId) -> Vec<u8> {
 }
 
 /// The fields of a message of that kind and run.
-pub(super) fn open<'a>(bytes: &'a [u8], kind: u8, run: &RunId) -> Result<Fields<'a>, Undecodable> {
+pub(super) fn open<'a>(bytes: &'a [u8], kind: u8, run: &RunId) -> Result<FieldReader<'a>, Undecodable> {
     match bytes.split_at_checked(2 + run.0.len()) {
         Some(([VERSION, found, id @ ..], _)) if *found == kind && id != run.0 => Err(Undecodable::OtherRun),
-        Some(([VERSION, found, ..], fields)) if *found == kind => Ok(Fields(fields)),
+        Some(([VERSION, found, ..], fields)) if *found == kind => Ok(FieldReader(fields)),
         _ => Err(Undecodable::Garbage),
     }
 }

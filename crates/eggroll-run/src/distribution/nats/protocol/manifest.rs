@@ -1,7 +1,7 @@
 //! Which checkpoint is the latest, and what it consists of.
 
 use super::super::run_id::RunId;
-use super::fields::{Fields, MANIFEST, Undecodable, head, open, sealed};
+use super::fields::{FieldReader, MANIFEST, Undecodable, head, open, sealed};
 
 /// Files of a checkpoint at most.
 const FILES: usize = 64;
@@ -53,14 +53,14 @@ impl Manifest {
     ///
     /// [`Undecodable`].
     pub fn decode(bytes: &[u8], run: &RunId) -> Result<Self, Undecodable> {
-        let file = |fields: &mut Fields| {
+        let file = |fields: &mut FieldReader| {
             let [len] = fields.take()?;
             let (name, rest) = fields.0.split_at_checked(usize::from(len))?;
             fields.0 = rest;
             let name = std::str::from_utf8(name).ok().filter(|name| is_plain(name))?;
             Some((name.to_owned(), fields.long()?))
         };
-        let read = |fields: &mut Fields| {
+        let read = |fields: &mut FieldReader| {
             let [generation, draft, first] = [fields.long()?, fields.long()?, fields.long()?];
             let (parts, sum, [count]) = (fields.word()?, fields.take()?, fields.take()?);
             let files = (0..count).map(|_| file(fields)).collect::<Option<Vec<_>>>()?;

@@ -1,7 +1,7 @@
 //! What workers say of themselves.
 
 use super::super::run_id::RunId;
-use super::fields::{FAILED, Fields, STATUS, Undecodable, head, open, sealed};
+use super::fields::{FAILED, FieldReader, STATUS, Undecodable, head, open, sealed};
 
 /// Slices that a status names at most.
 const HELD: usize = 16;
@@ -44,7 +44,7 @@ impl Status {
     ///
     /// [`Undecodable`].
     pub fn decode(bytes: &[u8], run: &RunId) -> Result<Self, Undecodable> {
-        let read = |fields: &mut Fields| {
+        let read = |fields: &mut FieldReader| {
             let [leaving, count] = fields.take()?;
             let held = (0..count).map(|_| held(fields)).collect::<Option<_>>()?;
             Some(Self { leaving: leaving != 0, held })
@@ -87,7 +87,7 @@ impl Failed {
     ///
     /// [`Undecodable`].
     pub fn decode(bytes: &[u8], run: &RunId) -> Result<Self, Undecodable> {
-        let read = |fields: &mut Fields| {
+        let read = |fields: &mut FieldReader| {
             let (held, len) = (held(fields)?, fields.take().map(u16::from_le_bytes)?);
             let text = fields.0.get(..usize::from(len))?;
             Some(Self::new(held, std::str::from_utf8(text).ok()?))
@@ -102,6 +102,6 @@ fn put_held(bytes: &mut Vec<u8>, held: &Held) {
     [held.slice, held.attempt].iter().for_each(|field| bytes.extend(field.to_le_bytes()));
 }
 
-fn held(fields: &mut Fields) -> Option<Held> {
+fn held(fields: &mut FieldReader) -> Option<Held> {
     Some(Held { generation: fields.long()?, slice: fields.word()?, attempt: fields.word()? })
 }

@@ -2,7 +2,7 @@
 
 use crate::arithmetic::integer::transformer::{EXP2_DIGITS, STRETCHED, WEIGHTS, attention_weight, exp2_256ths, rotate};
 use crate::arithmetic::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
-use crate::backend::cpu::integer::tile::{Row, Scale, Sums, Term, Terms, Tile, activation, finish, round};
+use crate::backend::cpu::integer::tile::{Scale, Sums, Term, Terms, Tile, TileRow, activation, finish, round};
 
 /// The inner loops of one instruction set.
 ///
@@ -16,7 +16,7 @@ pub(crate) trait IntegerSimd: Copy {
 
     /// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.
     #[inline(always)]
-    unsafe fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
+    unsafe fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> TileRow {
         finish(sums, term, scale)
     }
 
@@ -43,7 +43,7 @@ pub(crate) trait IntegerSimd: Copy {
 
     /// `clip(sums + bias)` of as many rows, and GELU of it if asked for.
     #[inline(always)]
-    unsafe fn activations(sums: &[Sums], bias: Option<&Row>, activate: bool, rows: &mut [Row]) {
+    unsafe fn activations(sums: &[Sums], bias: Option<&TileRow>, activate: bool, rows: &mut [TileRow]) {
         for (row, sums) in rows.iter_mut().zip(sums) {
             *row = activation(sums, bias, activate);
         }

@@ -79,9 +79,9 @@ mod tests {
     use crate::simd::{InstructionSet, dispatch_forms_on};
 
     /// Says which form runs.
-    struct Form<'a>(&'a mut &'static str);
+    struct FormName<'a>(&'a mut &'static str);
 
-    impl IntegerKernel for Form<'_> {
+    impl IntegerKernel for FormName<'_> {
         unsafe fn run<S: IntegerSimd>(self) {
             *self.0 = std::any::type_name::<S>().rsplit(':').next().expect("a name");
         }
@@ -92,7 +92,7 @@ mod tests {
         for set in InstructionSet::available() {
             let mut form = "";
             // SAFETY: the set is one of those that the processor has.
-            unsafe { dispatch_forms_on(set, OfIntegers(Form(&mut form))) };
+            unsafe { dispatch_forms_on(set, OfIntegers(FormName(&mut form))) };
             let expected = match set.name() {
                 "avx512vnni" | "avx512bf16" => "Vnni",
                 "avx512" | "avx2" => "Avx2",

@@ -8,7 +8,7 @@ use crate::arithmetic::integer::transformer::{
     EXP2_DIGITS, GELU_DOWN, GELU_UP, ROTARY_BITS, STRETCHED, WEIGHT_END, WEIGHTS,
 };
 use crate::arithmetic::integer::{EXP2_MANTISSA, NarrowDivisor, RoundedDivisor};
-use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, Row, Scale, Sums, Term, Terms, Tile, finish};
+use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, Scale, Sums, Term, Terms, Tile, TileRow, finish};
 use std::arch::x86_64::*;
 
 /// AVX-512 with VNNI.
@@ -17,7 +17,7 @@ pub(super) struct Vnni;
 
 impl IntegerSimd for Vnni {
     #[inline(always)]
-    unsafe fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
+    unsafe fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> TileRow {
         let Scale::Fast(divisor) = scale else {
             return finish(sums, term, scale);
         };
@@ -138,7 +138,7 @@ impl IntegerSimd for Vnni {
     }
 
     #[inline(always)]
-    unsafe fn activations(sums: &[Sums], bias: Option<&Row>, activate: bool, rows: &mut [Row]) {
+    unsafe fn activations(sums: &[Sums], bias: Option<&TileRow>, activate: bool, rows: &mut [TileRow]) {
         let zeros = [0; COLUMNS];
         let bias = bias.unwrap_or(&zeros);
         // SAFETY: the processor has the instruction set by the trait's contract; sums are two vectors, rows one of bytes.

@@ -4,7 +4,7 @@ use crate::arithmetic::integer::product_divisor;
 use crate::backend::cube::geometry::cube_count;
 use crate::backend::cube::integer::geometry::GruTile;
 use crate::backend::cube::integer::gru::{GateSizesLaunch, GruSizesLaunch, gru_kernel};
-use crate::backend::cube::integer::operands::{Held, Operand, elem};
+use crate::backend::cube::integer::operands::{LaunchNoise, Operand, elem};
 use crate::backend::cube::integer::packed_int8::Form;
 use crate::backend::cube::launch::empty;
 use crate::ops::integer::GatePrimitive;
@@ -17,15 +17,15 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::CubeDim;
 
 /// A gate's operands.
-pub(crate) struct Gate {
+pub(crate) struct GateOperands {
     pub input: Operand,
     pub weight: Operand,
-    pub held: Held,
+    pub held: LaunchNoise,
     pub bias: Operand,
-    pub bias_held: Held,
+    pub bias_held: LaunchNoise,
 }
 
-impl Gate {
+impl GateOperands {
     pub(crate) fn new(gate: GatePrimitive<CubeBackend>, dtype: DType) -> Self {
         let mut bias = into_contiguous(gate.bias);
         let n = bias.meta.shape()[0];
@@ -33,9 +33,9 @@ impl Gate {
         Self {
             input: Operand::new(gate.input, dtype),
             weight: Operand::new(gate.weight, dtype),
-            held: Held::new(gate.weight_noise, dtype),
+            held: LaunchNoise::new(gate.weight_noise, dtype),
             bias: Operand::new(bias, dtype),
-            bias_held: Held::new(gate.bias_noise, dtype),
+            bias_held: LaunchNoise::new(gate.bias_noise, dtype),
         }
     }
 
@@ -60,7 +60,7 @@ impl Gate {
 pub(crate) fn gru(
     state: Operand,
     starts: CubeTensor,
-    [forget, candidate]: [Gate; 2],
+    [forget, candidate]: [GateOperands; 2],
     dtype: DType,
     tile: GruTile,
 ) -> CubeTensor {

@@ -4,8 +4,8 @@ mod gru;
 mod product;
 mod update;
 
-pub(crate) use gru::{Gate, gru};
-pub(crate) use product::{Product, product};
+pub(crate) use gru::{GateOperands, gru};
+pub(crate) use product::{ProductOperands, product};
 pub(crate) use update::{matrix_update, vector_update};
 
 use super::add::add_kernel;
@@ -13,7 +13,7 @@ use super::embedding::{EmbeddingForms, EmbeddingSizesLaunch, ROWS, embedding_ker
 use super::log_likelihood::log_likelihood_kernel;
 use super::noise::{BLOCKS, noise_kernel};
 use super::norm::norm_kernel;
-use super::operands::{Held, Operand, elem, plain};
+use super::operands::{LaunchNoise, Operand, elem, plain};
 use super::packed_int8::{Form, Packing};
 use crate::backend::cube::geometry::{UNITS, cube_count};
 use crate::backend::cube::launch::empty;
@@ -80,7 +80,13 @@ pub(crate) fn noise(tensor: &CubeTensor, key: NoiseKey, pairs: PairRange, elemen
 }
 
 /// Rows of `weight`, of type `dtype`, perturbed.
-pub(crate) fn embedding(tokens: CubeTensor, weight: Operand, held: Held, dtype: DType, packing: Packing) -> CubeTensor {
+pub(crate) fn embedding(
+    tokens: CubeTensor,
+    weight: Operand,
+    held: LaunchNoise,
+    dtype: DType,
+    packing: Packing,
+) -> CubeTensor {
     let tokens = into_contiguous(tokens);
     let (rows, [vocab, width]) = (tokens.meta.shape()[0], weight.shape);
     let y = empty(&weight.tensor, [rows, width], dtype);
@@ -118,7 +124,8 @@ pub(crate) fn embedding(tokens: CubeTensor, weight: Operand, held: Held, dtype: 
 
 pub(crate) fn norm(x: CubeTensor, gain: VectorPrimitive<CubeBackend>, units: u32) -> CubeTensor {
     let dtype = x.dtype;
-    let (x, gain, held) = (Operand::new(x, dtype).by_value(), plain(gain.values, dtype), Held::new(gain.noise, dtype));
+    let (x, gain, held) =
+        (Operand::new(x, dtype).by_value(), plain(gain.values, dtype), LaunchNoise::new(gain.noise, dtype));
     let held = held.by_value();
     let ([rows, n], x_stride) = (x.shape, x.stride);
     let y = empty(&x.tensor, [rows, n], dtype);

@@ -4,7 +4,7 @@ use crate::backend::cube::geometry::cube_count;
 use crate::backend::cube::integer::epilogue::Epilogue;
 use crate::backend::cube::integer::geometry::ProductTile;
 use crate::backend::cube::integer::linear::{LinearForms, LinearSizesLaunch, linear_kernel};
-use crate::backend::cube::integer::operands::{Held, Operand};
+use crate::backend::cube::integer::operands::{LaunchNoise, Operand};
 use crate::backend::cube::launch::empty;
 use crate::work::counters;
 use burn::backend::cubecl::dtype_to_elem_type;
@@ -12,27 +12,27 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 /// What a product is of, and what becomes of its sums.
-pub(crate) struct Product {
+pub(crate) struct ProductOperands {
     pub x: Operand,
     pub weight: Operand,
     /// Whether the weight is given as its transpose.
     pub transposed: bool,
-    pub held: Held,
-    pub bias: Option<(CubeTensor, Held)>,
+    pub held: LaunchNoise,
+    pub bias: Option<(CubeTensor, LaunchNoise)>,
     pub epilogue: Epilogue,
     /// What sums are divided by, or shifted down by.
     pub divisor: i32,
 }
 
 /// A perturbed product into a tensor of type `dtype`.
-pub(crate) fn product(product: Product, dtype: DType, tile: ProductTile) -> CubeTensor {
-    let Product { x, weight, transposed, held, bias, epilogue, divisor } = product;
+pub(crate) fn product(product: ProductOperands, dtype: DType, tile: ProductTile) -> CubeTensor {
+    let ProductOperands { x, weight, transposed, held, bias, epilogue, divisor } = product;
     let ([rows, d_input], [p, q]) = (x.shape, weight.shape);
     let (d_output, starts) = if transposed { (p, [held.rank() * p, 0]) } else { (q, [0, held.rank() * d_input]) };
     let y = empty(&x.tensor, [rows, d_output], dtype);
     let step = if held.rank() > 1 { d_input } else { 0 };
     let held = held.aligned(&[starts[0], step]);
-    let (bias, bias_held) = bias.unwrap_or_else(|| (x.tensor.clone(), Held { noise: None }));
+    let (bias, bias_held) = bias.unwrap_or_else(|| (x.tensor.clone(), LaunchNoise { noise: None }));
     let members = held.members(bias_held.members(1));
     let [x_stride, weight_stride] = [x.stride, weight.stride];
     let rows_of_member = (rows / members).max(1);

@@ -1,11 +1,11 @@
 //! The recurrence: words, and several sequences in a cube.
 
-use super::{LAYOUTS, Layout, Noise, VALUES, indices, int8, operand, read, read_words};
+use super::{KernelNoise, LAYOUTS, Layout, VALUES, indices, int8, operand, read, read_words};
 use crate::arithmetic::integer::Rounding;
 use crate::backend::cube::eligibility::{Demand, runs};
 use crate::backend::cube::integer::geometry::{GateNoise, GruTile};
-use crate::backend::cube::integer::launch::{self, Gate};
-use crate::backend::cube::integer::operands::Held;
+use crate::backend::cube::integer::launch::{self, GateOperands};
+use crate::backend::cube::integer::operands::LaunchNoise;
 use crate::backend::cube::integer::packed_int8::{Form, Packing};
 use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
@@ -17,10 +17,10 @@ struct HostGate {
     input: Vec<i8>,
     weight: Vec<i8>,
     bias: Vec<i8>,
-    noise: [Noise; 2],
+    noise: [KernelNoise; 2],
 }
 
-struct Case {
+struct GruKernelCase {
     state: Vec<i8>,
     starts: Vec<usize>,
     gates: [HostGate; 2],
@@ -29,14 +29,17 @@ struct Case {
     rank: usize,
 }
 
-impl Case {
+impl GruKernelCase {
     fn new(width: usize, pairs: u32, rank: usize) -> Self {
         let members = 2 * pairs as usize;
         let gate = |salt: u32| HostGate {
             input: int8(members * STEPS * width, 10 + salt),
             weight: int8(width * width, 20 + salt),
             bias: int8(width, 30 + salt),
-            noise: [Noise::new(2 * rank * width, rank, pairs, 40 + salt), Noise::new(2 * width, 1, pairs, 50 + salt)],
+            noise: [
+                KernelNoise::new(2 * rank * width, rank, pairs, 40 + salt),
+                KernelNoise::new(2 * width, 1, pairs, 50 + salt),
+            ],
         };
         let starts = (0..members * STEPS).map(|r| usize::from(r % 5 == 2)).collect();
         Self { state: int8(members * width, 1), starts, gates: [gate(0), gate(1)], width, members, rank }
@@ -64,10 +67,10 @@ impl Case {
         all
     }
 
-    fn gate(&self, gate: usize, layout: Layout, noisy: bool) -> Gate {
+    fn gate(&self, gate: usize, layout: Layout, noisy: bool) -> GateOperands {
         let (host, width) = (&self.gates[gate], self.width);
-        let held = |of: usize| if noisy { host.noise[of].on(layout) } else { Held { noise: None } };
-        Gate {
+        let held = |of: usize| if noisy { host.noise[of].on(layout) } else { LaunchNoise { noise: None } };
+        GateOperands {
             input: operand(&host.input, [self.starts.len(), width], layout),
             weight: operand(&host.weight, [width, width], layout),
             held: held(0),
@@ -98,7 +101,7 @@ fn words_and_several_sequences_equal_oracle() {
     for (width, rank, with_noise, without) in
         [(3, 1, [1, 3], 2), (45, 3, [0, 2], 1), (64, 3, [2, 3], 0), (132, 1, [0, 1], 3)]
     {
-        let case = Case::new(width, 3, rank);
+        let case = GruKernelCase::new(width, 3, rank);
         for (i, noisy) in with_noise.map(|i: usize| (i, true)).into_iter().chain([(without, false)]) {
             let (expected, sequences) = (case.expected(noisy), SEQUENCES[i]);
             for packing in [Packing::One, Packing::Dot, Packing::Apart] {
@@ -115,10 +118,10 @@ fn words_and_several_sequences_equal_oracle() {
 
 #[test]
 fn canary_other_gates_fail() {
-    let case = Case::new(40, 2, 1);
+    let case = GruKernelCase::new(40, 2, 1);
     let expected = case.expected(true);
-    let [forget, candidate] = Case::new(40, 2, 1).gates;
-    let swapped = Case { gates: [candidate, forget], ..Case::new(40, 2, 1) };
+    let [forget, candidate] = GruKernelCase::new(40, 2, 1).gates;
+    let swapped = GruKernelCase { gates: [candidate, forget], ..GruKernelCase::new(40, 2, 1) };
     assert!(swapped.found(VALUES, true, Packing::Dot, [1, 4]) != expected);
     assert!(case.found(VALUES, false, Packing::Dot, [1, 4]) != expected);
 }

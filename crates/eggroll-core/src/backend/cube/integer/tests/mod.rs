@@ -6,7 +6,7 @@ mod product;
 mod rows;
 mod update;
 
-use super::operands::{Held, Operand};
+use super::operands::{LaunchNoise, Operand};
 use super::packed_int8::{Form, Packing};
 use crate::backend::cube::device::tested;
 use crate::ops::integer::IntegerMembers;
@@ -87,21 +87,21 @@ fn operand(values: &[i8], shape: [usize; 2], layout: Layout) -> Operand {
 }
 
 /// Noise of one parameter: held from one pair before the first on.
-struct Noise {
+struct KernelNoise {
     values: Vec<i8>,
     elements: usize,
     members: IntegerMembers,
 }
 
-impl Noise {
+impl KernelNoise {
     fn new(elements: usize, rank: usize, pairs: u32, salt: u32) -> Self {
         let members = IntegerMembers { skip: 1, rank, shift: 5, pairs: PairRange::new(3, pairs) };
         Self { values: saturated((pairs as usize + 2) * elements, salt), elements, members }
     }
 
-    fn on(&self, layout: Layout) -> Held {
+    fn on(&self, layout: Layout) -> LaunchNoise {
         let shape = [self.values.len() / self.elements, self.elements];
-        Held { noise: Some((operand(&self.values, shape, layout), self.members)) }
+        LaunchNoise { noise: Some((operand(&self.values, shape, layout), self.members)) }
     }
 
     fn member(&self, m: usize) -> MemberNoise<'_> {

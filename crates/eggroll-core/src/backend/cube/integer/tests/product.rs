@@ -1,13 +1,13 @@
 //! Products, and rows of a table.
 
-use super::{LAYOUTS, Layout, Noise, PACKED, VALUES, WORDS, indices, int8, operand, read, read_words};
+use super::{KernelNoise, LAYOUTS, Layout, PACKED, VALUES, WORDS, indices, int8, operand, read, read_words};
 use crate::arithmetic::integer::Rounding;
 use crate::arithmetic::integer::product_divisor;
 use crate::arithmetic::integer::transformer::{head_shift, product_shift};
 use crate::backend::cube::BiasKind;
 use crate::backend::cube::integer::epilogue::Epilogue;
 use crate::backend::cube::integer::geometry::ProductTile;
-use crate::backend::cube::integer::launch::{self, Product};
+use crate::backend::cube::integer::launch::{self, ProductOperands};
 use crate::backend::cube::integer::packed_int8::{Form, Packing};
 use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
@@ -19,14 +19,14 @@ const SHAPES: [([usize; 2], usize); 4] = [([3, 130], 1), ([40, 45], 3), ([64, 64
 const ROWS: usize = 5;
 const PAIRS: u32 = 3;
 
-struct Case {
+struct ProductKernelCase {
     x: Vec<i8>,
     weight: Vec<i8>,
     shape: [usize; 2],
-    noise: Noise,
+    noise: KernelNoise,
 }
 
-impl Case {
+impl ProductKernelCase {
     fn new(shape: [usize; 2], rank: usize) -> Self {
         let [d_input, d_output] = shape;
         let x = int8(2 * PAIRS as usize * ROWS * d_input, 1);
@@ -34,14 +34,14 @@ impl Case {
             x,
             weight: int8(d_input * d_output, 2),
             shape,
-            noise: Noise::new(rank * (d_input + d_output), rank, PAIRS, 3),
+            noise: KernelNoise::new(rank * (d_input + d_output), rank, PAIRS, 3),
         }
     }
 
     /// In the layouts of input, weight and noise.
-    fn product(&self, [x, weight, held]: [Layout; 3], epilogue: Epilogue, divisor: i32) -> Product {
+    fn product(&self, [x, weight, held]: [Layout; 3], epilogue: Epilogue, divisor: i32) -> ProductOperands {
         let d_input = self.shape[0];
-        Product {
+        ProductOperands {
             x: operand(&self.x, [self.x.len() / d_input, d_input], x),
             weight: operand(&self.weight, self.shape, weight),
             transposed: false,
@@ -52,7 +52,7 @@ impl Case {
         }
     }
 
-    fn run(&self, product: Product, packing: Packing) -> Vec<i8> {
+    fn run(&self, product: ProductOperands, packing: Packing) -> Vec<i8> {
         read(launch::product(product, DType::I32, self.tile(packing)))
     }
 
@@ -76,7 +76,7 @@ impl Case {
 #[test]
 fn words_equal_oracle() {
     for (shape, rank) in SHAPES {
-        let case = Case::new(shape, rank);
+        let case = ProductKernelCase::new(shape, rank);
         let rows = case.x.chunks(shape[0]).enumerate();
         let row = |(r, x)| {
             let noise = Some(case.noise.member(r / ROWS));
@@ -98,9 +98,11 @@ fn words_equal_oracle() {
 
 #[test]
 fn canary_other_noise_fails() {
-    let (case, other) =
-        (Case::new([64, 40], 1), Case { noise: Noise::new(104, 1, PAIRS, 4), ..Case::new([64, 40], 1) });
-    let found = |case: &Case| case.run(case.product([WORDS; 3], Epilogue::Divide, 128), Packing::Dot);
+    let (case, other) = (
+        ProductKernelCase::new([64, 40], 1),
+        ProductKernelCase { noise: KernelNoise::new(104, 1, PAIRS, 4), ..ProductKernelCase::new([64, 40], 1) },
+    );
+    let found = |case: &ProductKernelCase| case.run(case.product([WORDS; 3], Epilogue::Divide, 128), Packing::Dot);
     assert!(found(&case) != found(&other));
 }
 
@@ -108,8 +110,8 @@ fn canary_other_noise_fails() {
 fn rounded_products_equal_oracle() {
     for (index, (shape, rank)) in SHAPES.into_iter().enumerate() {
         let [d_input, d_output] = shape;
-        let (case, activate) = (Case::new(shape, rank), index % 2 == 0);
-        let (bias, of_bias) = (int8(d_output, 5), Noise::new(2 * d_output, 1, PAIRS, 6));
+        let (case, activate) = (ProductKernelCase::new(shape, rank), index % 2 == 0);
+        let (bias, of_bias) = (int8(d_output, 5), KernelNoise::new(2 * d_output, 1, PAIRS, 6));
         let row = |(r, x)| {
             let bias = oracle::vector(&bias, Some(of_bias.member(r / ROWS)), Rounding::Nearest);
             let noise = Some(case.noise.member(r / ROWS));
@@ -120,7 +122,7 @@ fn rounded_products_equal_oracle() {
         for layouts in case.layouts().step_by(2) {
             for packing in PACKED {
                 let epilogue = Epilogue::Round { bias: BiasKind::Perturbed, activate };
-                let product = Product {
+                let product = ProductOperands {
                     bias: Some((operand(&bias, [1, d_output], VALUES).tensor, of_bias.on(VALUES))),
                     ..case.product(layouts, epilogue, product_shift(d_input) as i32)
                 };
@@ -134,7 +136,7 @@ fn rounded_products_equal_oracle() {
 #[test]
 fn logits_equal_oracle() {
     for [vocab, width] in [[3, 2], [40, 45], [132, 64]] {
-        let case = Case::new([vocab, width], 1);
+        let case = ProductKernelCase::new([vocab, width], 1);
         let (rows, weight) = (2 * PAIRS as usize * ROWS, int8(vocab * width, 2));
         let x = int8(rows * width, 1);
         let row = |(r, x)| oracle::head(x, &weight, Some(case.noise.member(r / ROWS)));
@@ -143,7 +145,7 @@ fn logits_equal_oracle() {
             let words = vocab.is_multiple_of(4);
             let held = if words { layouts[2] } else { VALUES };
             for packing in PACKED {
-                let product = Product {
+                let product = ProductOperands {
                     x: operand(&x, [rows, width], layouts[0]),
                     weight: operand(&weight, [vocab, width], layouts[1]),
                     transposed: true,
@@ -165,7 +167,7 @@ fn logits_equal_oracle() {
 fn rows_of_a_table_equal_oracle() {
     // Noise by words, of rank 1; a rest of a word; words at every rank.
     for ([vocab, width], rank) in [([4, 130], 1), ([40, 45], 2), ([64, 64], 3)] {
-        let noise = Noise::new(rank * (vocab + width), rank, PAIRS, 3);
+        let noise = KernelNoise::new(rank * (vocab + width), rank, PAIRS, 3);
         let weight = int8(vocab * width, 1);
         // Part of what a unit takes, and more.
         for rows in [1, 6] {
