@@ -1,7 +1,7 @@
 //! Perturbed linear where rows of noise start on groups of the stream, so that kernels may keep noise in registers and take several
 //! columns at a time; and next to it where they just do not.
 
-use super::linear::{Bias, Case, noises};
+use super::linear::{BiasCase, LinearCase, noises};
 use super::{distance, implementations, implementations_of, values};
 use crate::ops::{self, InputRows, NoiseSource, PairRange, table_start};
 use crate::testing::reference::floats::members::OracleNoise;
@@ -26,8 +26,11 @@ const CASES: [((u32, usize), [usize; 2], usize); 12] = [
 /// Aligned and not, several columns at a time, wide: what WebGPU takes of [`CASES`].
 const ON_WEBGPU: [usize; 4] = [1, 4, 6, 7];
 
-const WAYS: [(InputRows, Bias); 3] =
-    [(InputRows::PerMember, Bias::Perturbed), (InputRows::Shared, Bias::Plain), (InputRows::PerMember, Bias::None)];
+const WAYS: [(InputRows, BiasCase); 3] = [
+    (InputRows::PerMember, BiasCase::Perturbed),
+    (InputRows::Shared, BiasCase::Plain),
+    (InputRows::PerMember, BiasCase::None),
+];
 
 /// Wide dense noise takes the oracle too long.
 fn of_case(shape: [usize; 2], rank: usize) -> impl Iterator<Item = OracleNoise> {
@@ -38,7 +41,7 @@ fn of_case(shape: [usize; 2], rank: usize) -> impl Iterator<Item = OracleNoise> 
 fn equals_explicit_weights() {
     for (index, (rows, shape, rank)) in CASES.into_iter().enumerate() {
         for (input, bias) in WAYS {
-            let case = Case::of(rows, shape, input, bias);
+            let case = LinearCase::of(rows, shape, input, bias);
             for noise in of_case(shape, rank) {
                 let expected = case.expected(noise);
                 for on in implementations_of(index, &ON_WEBGPU) {
@@ -57,10 +60,10 @@ fn sources() {
     const TABLE: usize = 20_000;
     for index in [1, 4, 9] {
         let (rows, shape, rank) = CASES[index];
-        let case = Case::of(rows, shape, InputRows::PerMember, Bias::Perturbed);
+        let case = LinearCase::of(rows, shape, InputRows::PerMember, BiasCase::Perturbed);
         let pairs = case.members.pairs;
         for of in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
-            let (matrix, bias) = (of.of_matrix(), Case::bias_noise(of));
+            let (matrix, bias) = (of.of_matrix(), LinearCase::bias_noise(of));
             let elements = [matrix.elements(shape), shape[1]];
             let keys = [matrix.key(), bias.key];
             for on in implementations() {
@@ -102,7 +105,7 @@ fn sources() {
 fn strided_rows() {
     for index in [1, 9] {
         let (rows, shape, rank) = CASES[index];
-        let case = Case::of(rows, shape, InputRows::PerMember, Bias::Plain);
+        let case = LinearCase::of(rows, shape, InputRows::PerMember, BiasCase::Plain);
         for noise in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             for on in implementations() {
                 let contiguous = case.found(&on, noise, case.x(&on), case.members);
@@ -123,7 +126,7 @@ fn strided_rows() {
 fn chunks_change_no_bit() {
     for index in [2, 9] {
         let (rows, shape, rank) = CASES[index];
-        let case = Case::of(rows, shape, InputRows::PerMember, Bias::Perturbed);
+        let case = LinearCase::of(rows, shape, InputRows::PerMember, BiasCase::Perturbed);
         let pairs = case.members.pairs;
         for noise in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             for on in implementations_of(index, &[2]).iter().filter(|on| !on.portable) {
