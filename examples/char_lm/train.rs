@@ -11,7 +11,7 @@ use eggroll::prelude::*;
 use eggroll::run;
 use eggroll::run::print_line;
 use eggroll::run::text::{ByteStreams, printable};
-use eggroll::run::{Generation, Interrupter, ScalarMetric, Scalars};
+use eggroll::run::{Generation, Interrupter, MetricTarget, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::{Opened, open};
 use eggroll_examples::interrupt::Signals;
@@ -117,6 +117,7 @@ fn run_model<M: LanguageModel>(
         .with_report_every(settings.validate_every)
         .with_checkpoint_every(settings.checkpoint_every)
         .with_data(Some(data_digest([&text[..]])))
+        .with_early_stopping(args.observers.early_stopping(MetricTarget::lowest(BITS_PER_BYTE)))
         .with_settings(fixed(&saved, &["data", "chunk", "checkpoint_every", "seconds", "generations"])?);
     let mut training = EsTraining::new(folder.clone(), config)
         .with_interrupter(signals.interrupter())
@@ -131,11 +132,8 @@ fn run_model<M: LanguageModel>(
     if report.generation() != Some(done) {
         report.add(done, &model, interval, &timing)?;
     }
-    let unfinished = done < limits.generations() && report.seconds() < limits.seconds();
-    let ending = if unfinished { signals.ending() } else { Ending::Finished };
-    if done < limits.generations() {
-        print_line!("stopped after generation {done}: continue with --resume");
-    }
+    let ending = args.observers.ending(&outcome.stop, done);
+    let ending = if report.seconds() < limits.seconds() { ending } else { Ending::Finished };
     let prompt = args.prompt(&train);
     if alphabet.bits_of_others(prompt) > 0.0 {
         print_line!(

@@ -10,7 +10,7 @@ use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
 use eggroll::prelude::*;
-use eggroll::run::{ScalarMetric, print_line};
+use eggroll::run::{MetricTarget, ScalarMetric, print_line};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::{begin, fixed};
 use eggroll_examples::{Ending, Failure, status};
@@ -139,6 +139,7 @@ impl LlmRun<'_> {
             // Norms of all weights take a part of a second.
             .with_report_every(settings.evaluate_every)
             .with_data(Some(task.digest()))
+            .with_early_stopping(args.observers.early_stopping(MetricTarget::highest(SCORE)))
             .with_settings(fixed(settings, &["data", "model"])?);
         let interrupter = self.signals.interrupter();
         let training = EsTraining::new((*folder).clone(), config)
@@ -147,14 +148,12 @@ impl LlmRun<'_> {
             .metric_valid(ScalarMetric::new(SCORE));
         let training = args.observers.watch(training);
         let mut lessons = TaskLessons::new(settings, limits, &task, folder, interrupter);
-        finetune.train(training, &mut lessons)?;
+        let stop = finetune.train(training, &mut lessons)?;
         let TaskLessons { clock, points, tokens, .. } = lessons;
         let train_seconds = clock.seconds();
-        let unfinished = finetune.steps() < limits.steps() && train_seconds < limits.seconds();
-        let ending = if unfinished { self.signals.ending() } else { Ending::Finished };
-        if ending.is_stopped() {
-            print_line!("stopped after step {}: continue with --resume", finetune.steps());
-            return Ok(ending);
+        let out_of_time = train_seconds >= limits.seconds();
+        if !out_of_time && args.observers.ending(&stop, finetune.steps()).is_stopped() {
+            return Ok(Ending::Stopped);
         }
         let after = self.evaluate(&task, &finetune)?;
         print_line!("after: {}", after);
@@ -167,7 +166,7 @@ impl LlmRun<'_> {
         let speed = (!args.no_measure).then(|| measure::speed(&finetune, self.signals)).transpose()?;
         let result = result(&before, &after, &finetune, train_seconds, tokens, speed.as_ref());
         print_line!("RESULT {result}");
-        Ok(ending)
+        Ok(Ending::Finished)
     }
 
     fn evaluate<M: CausalModel>(&self, task: &LlmTask, finetune: &Finetune<M>) -> Result<Evaluation, Failure> {

@@ -12,7 +12,7 @@ use eggroll::core::messages;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
 use eggroll::run::print_line;
-use eggroll::run::{Interrupter, JsonLines, ScalarMetric, Scalars};
+use eggroll::run::{Interrupter, JsonLines, MetricTarget, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Batches, DigitsMlp, Images, PixelScale, Sample};
@@ -157,6 +157,7 @@ impl MnistRun<'_> {
             .with_report_every(REPORT_EVERY)
             .with_checkpoint_every(CHECKPOINT_EVERY)
             .with_data(Some(digest))
+            .with_early_stopping(self.observers.early_stopping(MetricTarget::highest(ACCURACY)))
             .with_settings(fixed(settings, &["generations"])?);
         let training = EsTraining::new(folder.clone(), config)
             .with_interrupter(self.interrupter.clone())
@@ -166,10 +167,7 @@ impl MnistRun<'_> {
         // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
         let Some(table) = task.table else { return Ok(Ending::Finished) };
         let done = outcome.strategy.generation();
-        let ending = if done < settings.generations { Ending::Stopped } else { Ending::Finished };
-        if ending.is_stopped() {
-            print_line!("stopped after generation {done}: continue with --resume");
-        }
+        let ending = self.observers.ending(&outcome.stop, done);
         let accuracy = outcome.model.accuracy(&task.data.held_out);
         table.finish(&outcome.model, done, accuracy, ending)
     }

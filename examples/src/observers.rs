@@ -1,6 +1,8 @@
-//! What watches a run next to its page and its log of metrics: Burn's dashboard, and logs for other programs.
+//! What watches a run next to its page and its log of metrics: Burn's dashboard, logs for other programs, early stopping.
 
-use eggroll::run::{Display, EsTraining};
+use crate::Ending;
+use eggroll::run::{Display, EarlyStoppingConfig, EsTraining, MetricTarget, StopReason, print_line};
+use std::num::NonZeroUsize;
 
 /// Options of what watches a run.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -14,11 +16,14 @@ pub struct ObserverArgs {
     /// Write the metrics for TensorBoard too, in the folder tensorboard of the output folder.
     #[arg(long)]
     pub tensorboard: bool,
+    /// Stop early, after this number of validations in a row without a better result. Default: never.
+    #[arg(long, value_name = "VALIDATIONS")]
+    pub patience: Option<NonZeroUsize>,
 }
 
 impl ObserverArgs {
     /// The names of these options.
-    pub const NAMES: [&str; 3] = ["dashboard", "csv", "tensorboard"];
+    pub const NAMES: [&str; 4] = ["dashboard", "csv", "tensorboard", "patience"];
 
     /// The run with what watches it. Command lines refuse what the build does not have.
     pub fn watch(self, training: EsTraining) -> EsTraining {
@@ -28,5 +33,26 @@ impl ObserverArgs {
         #[cfg(feature = "tensorboard")]
         let training = if self.tensorboard { training.with_tensorboard() } else { training };
         training
+    }
+
+    /// When the run stops early; a better result is a better value of `metric`.
+    pub fn early_stopping(self, metric: MetricTarget) -> Option<EarlyStoppingConfig> {
+        self.patience.map(|validations| EarlyStoppingConfig::new(metric, validations.get()))
+    }
+
+    /// How a run of so many generations ended. Says so, if it has not done all of them.
+    pub fn ending(self, stop: &StopReason, generation: u64) -> Ending {
+        match stop {
+            StopReason::Finished => Ending::Finished,
+            StopReason::Early { .. } => {
+                let patience = self.patience.map_or(0, NonZeroUsize::get);
+                print_line!("stopped early after generation {generation}: no better result in {patience} validations");
+                Ending::Finished
+            }
+            StopReason::Interrupted(_) | StopReason::OtherReplica => {
+                print_line!("stopped after generation {generation}: continue with --resume");
+                Ending::Stopped
+            }
+        }
     }
 }

@@ -24,6 +24,7 @@ mod optimizers;
 mod own_environment;
 mod own_layer;
 mod own_noiser;
+mod own_observer;
 mod own_transform;
 mod pages;
 mod precision;

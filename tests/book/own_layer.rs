@@ -2,7 +2,9 @@
 
 use burn::module::Param;
 use burn::optim::SgdConfig;
+use eggroll::core::ops::integer::{self, Rounding};
 use eggroll::core::scope;
+use eggroll::nn::integer::LinearConfig;
 use eggroll::prelude::*;
 
 // ANCHOR: layer
@@ -44,3 +46,36 @@ fn equals_members_of_explicit_weights() {
     assert!(batched.values()[0] != batched.values()[1], "canary: the members of a pair differ");
 }
 // ANCHOR_END: test
+
+// ANCHOR: integers
+/// `y = clip(x + ⌊x·W / (16·⌊√width⌋)⌋)` in int8; inside `evaluate` every member's own `W`.
+#[derive(Module, Debug)]
+struct Residual {
+    weight: Param<Tensor<2, Int>>,
+}
+
+impl Residual {
+    /// - input: `[rows, width]`; inside `evaluate` `[members · rows, width]`, member-major
+    fn forward(&self, x: Tensor<2, Int>) -> Tensor<2, Int> {
+        let noise = scope::active(&self.weight).and_then(|parameter| {
+            parameter.check_rows(x.dims()[0]);
+            parameter.integer_noise()
+        });
+        let y = integer::linear(x.clone(), self.weight.val(), noise, None, false, Rounding::Floor);
+        integer::add(x, y, Rounding::Floor)
+    }
+}
+// ANCHOR_END: integers
+
+#[test]
+fn integers_equal_members_of_explicit_weights() {
+    let device = Device::flex();
+    let model = Residual { weight: LinearConfig::new(4, 4).init(&device).weight };
+    let x = Tensor::<2, Int>::from_ints([[16, -16, 8, 3], [32, 0, 16, -9]], &device).cast(integer::integer_type(&device));
+    let config = EvolutionStrategyConfig::integer(QEggrollConfig::new().with_sigma_shift(0)).with_population_size(8);
+    let population = config.init(&model).ask();
+    let batched = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone())).float()));
+    let expected = population.evaluate_each(&model, |member: Residual| member.forward(x.clone()).float().mean());
+    assert_eq!(batched.values(), expected.values());
+    assert!(batched.values()[0] != batched.values()[1], "canary: the members of a pair differ");
+}

@@ -4,5 +4,6 @@
 mod refused;
 mod signals;
 mod starts;
+mod stops;
 mod support;
 mod terminal;

@@ -89,6 +89,14 @@ impl Running {
         }
     }
 
+    /// Sends a signal after a time, unless it has ended by then.
+    pub fn signal_after(&mut self, time: Duration, name: &str) {
+        sleep(time);
+        if self.child.try_wait().expect("a child").is_none() {
+            self.signal(name);
+        }
+    }
+
     pub fn signal(&self, name: &str) {
         let kill = format!("kill -s {name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");

@@ -44,7 +44,7 @@ pub enum TrackPoint {
 /// A body in motion, and where its random numbers come from.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    body: &'static BodySpec,
+    spec: &'static BodySpec,
     data: MjData<Arc<MjModel>>,
     key: EpisodeKey,
     /// Resets so far: each has its own random numbers.

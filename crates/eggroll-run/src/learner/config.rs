@@ -179,7 +179,7 @@ impl EsTrainingConfig {
     }
 
     /// The first field in which the configuration of the run in the folder differs from this one, with both values. What changes no
-    /// generation may change: the number of generations, how often there are reports and checkpoints, the memory of chunks.
+    /// generation may change: the number of generations, how often there are reports and checkpoints, when it stops early, the memory of chunks.
     pub(super) fn difference(&self, saved: &Self) -> Option<(String, String, String)> {
         let fixed = |config: &Self| Self {
             strategy: config.strategy.of_updates(),
@@ -188,6 +188,7 @@ impl EsTrainingConfig {
             checkpoint_every: 0,
             keep_checkpoints: 0,
             patience: 0,
+            early_stopping: None,
             // A run that began without a digest may get one.
             data: config.data.clone().filter(|_| saved.data.is_some()),
             ..config.clone()

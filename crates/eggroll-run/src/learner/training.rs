@@ -221,7 +221,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// # Errors
     ///
     /// - [`RunError::OtherRun`] if the folder holds checkpoints of another configuration or other data: only generations, intervals of reports
-    ///   and checkpoints, and memory limits may change, and a line on standard error and in the log says so
+    ///   and checkpoints, early stopping, and memory limits may change, and a line on standard error and in the log says so
     /// - [`RunError::NotARun`] if the folder holds anything but a run, [`RunError::InUse`] if another process writes it
     /// - [`RunError::NonFiniteFitness`] and [`RunError::NonFiniteParameters`]: checkpoints are those of before
     /// - [`RunError::Interval`] and [`RunError::UnknownMetric`] of a configuration that cannot be run
