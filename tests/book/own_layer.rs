@@ -71,7 +71,8 @@ impl Residual {
 fn integers_equal_members_of_explicit_weights() {
     let device = Device::flex();
     let model = Residual { weight: LinearConfig::new(4, 4).init(&device).weight };
-    let x = Tensor::<2, Int>::from_ints([[16, -16, 8, 3], [32, 0, 16, -9]], &device).cast(integer::integer_type(&device));
+    let x =
+        Tensor::<2, Int>::from_ints([[16, -16, 8, 3], [32, 0, 16, -9]], &device).cast(integer::integer_type(&device));
     let config = EvolutionStrategyConfig::integer(QEggrollConfig::new().with_sigma_shift(0)).with_population_size(8);
     let population = config.init(&model).ask();
     let batched = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone())).float()));
