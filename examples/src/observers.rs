@@ -1,10 +1,10 @@
-//! What watches a run next to its page and its log of metrics: Burn's dashboard, logs for other programs, early stopping.
+//! What watches a run next to its page and its log of metrics, and when the run stops: options and endings.
 
 use crate::Ending;
 use eggroll::run::{Display, EarlyStoppingConfig, EsTraining, MetricTarget, StopReason, print_line};
 use std::num::NonZeroUsize;
 
-/// Options of what watches a run.
+/// Options of what watches a run and when it stops.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct ObserverArgs {
     /// Show Burn's dashboard on a terminal.
@@ -40,7 +40,7 @@ impl ObserverArgs {
         self.patience.map(|validations| EarlyStoppingConfig::new(metric, validations.get()))
     }
 
-    /// How a run of so many generations ended. Says so, if it has not done all of them.
+    /// How the run ended. Prints it, unless all generations are done.
     pub fn ending(self, stop: &StopReason, generation: u64) -> Ending {
         match stop {
             StopReason::Finished => Ending::Finished,

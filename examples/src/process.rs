@@ -13,7 +13,7 @@ use std::thread;
 pub enum Ending {
     /// It did what it was to do.
     Finished,
-    /// A signal stopped it before.
+    /// A signal, or `q` in the dashboard, stopped it before.
     Stopped,
 }
 

@@ -6,7 +6,7 @@ use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
 use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
 use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
-use eggroll::run::{Scalars, UserError, print_note};
+use eggroll::run::{Scalars, UserError, durable, print_note};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
@@ -31,8 +31,8 @@ impl MetricLogger for Prometheus {
             }
         }
         let lines: String = self.values.iter().map(|(key, value)| format!("{key} {value}\n")).collect();
-        if let Err(error) = std::fs::write(&self.file, lines) {
-            print_note!("cannot write {}: {error}", self.file.display());
+        if let Err(error) = durable::replace(&self.file, lines.as_bytes()) {
+            print_note!("{error}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// No program here takes longer, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(5);
 /// Settings of `mnist` that are trained in a moment.
 pub const SMALL: [&str; 8] = ["--population", "8", "--batch", "4", "--hidden", "4", "--evaluate-every", "50"];

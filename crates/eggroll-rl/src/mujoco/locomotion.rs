@@ -62,7 +62,7 @@ impl<B: Body> Locomotion<B> {
     ///
     /// # Panics
     ///
-    /// Panics unless there is one of each for each that the body has.
+    /// Panics if a length is not the number of the body's positions or velocities.
     pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
         self.simulation.set_state(positions, velocities);
     }
