@@ -24,10 +24,10 @@ impl OracleNoise {
         let transposed = self.of_matrix().is_transposed();
         let of_parameter = if transposed { [shape[1], shape[0]] } else { shape };
         let (drawn, scale) = match self {
-            Self::LowRank(noise) if noise.signs => {
-                (low_rank_signs(noise.key, pair, noise.rank, of_parameter), noise.scale)
+            Self::LowRank(noise) => {
+                let draw = if noise.signs { low_rank_signs } else { low_rank_noise };
+                (draw(noise.key, pair, noise.rank, of_parameter), noise.scale)
             }
-            Self::LowRank(noise) => (low_rank_noise(noise.key, pair, noise.rank, of_parameter), noise.scale),
             Self::Dense(noise) => (dense_noise(noise.key, pair, shape[0] * shape[1]), noise.scale),
         };
         let drawn = if transposed { transpose(&drawn, of_parameter) } else { drawn };
