@@ -290,7 +290,7 @@ impl<'a> Report<'a> {
 
 fn print_table(of: &str, tensors: &[IntegerStatistics]) {
     if !tensors.is_empty() {
-        print_line!("{of:<32}   mean     sd  entropy  saturated  zeros   min  max");
+        print_line!("{of:<30}   mean     sd entropy saturated  zeros   min  max");
     }
     for tensor in tensors {
         print_line!("{tensor}");

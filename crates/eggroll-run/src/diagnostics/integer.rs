@@ -135,7 +135,7 @@ impl fmt::Display for IntegerStatistics {
         let (saturated, zeros) = (100.0 * self.saturated, 100.0 * self.zeros);
         write!(
             f,
-            "{path:<32} {:>6.2} {deviation:>6.2} {entropy:>8.2} {saturated:>8.1} % {zeros:>4.1} % {min:>5} {max:>4}",
+            "{path:<30} {:>6.2} {deviation:>6.2} {entropy:>7.2} {saturated:>7.1} % {zeros:>4.1} % {min:>5} {max:>4}",
             shown(*mean, 2)
         )
     }

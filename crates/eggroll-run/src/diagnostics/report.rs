@@ -110,7 +110,7 @@ impl fmt::Display for Diagnosis {
             self.floats().try_for_each(|statistics| writeln!(f, "{statistics}"))?;
         }
         if self.integers().next().is_some() {
-            writeln!(f, "{header:<32}   mean     sd  entropy  saturated  zeros   min  max")?;
+            writeln!(f, "{header:<30}   mean     sd entropy saturated  zeros   min  max")?;
             self.integers().try_for_each(|statistics| writeln!(f, "{statistics}"))?;
         }
         self.warnings().iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
