@@ -20,9 +20,6 @@ impl OracleNoise {
     }
 
     /// The noise of an operation's matrix, which may be the transpose of the parameter.
-    // Inlined, its products are moved out of loops over pairs, and are formed of a rank that dense noise does not have: harmless, but
-    // memcheck reports it.
-    #[inline(never)]
     pub(crate) fn matrix(&self, pair: u32, shape: [usize; 2]) -> Vec<f64> {
         let transposed = self.of_matrix().is_transposed();
         let of_parameter = if transposed { [shape[1], shape[0]] } else { shape };
