@@ -58,7 +58,7 @@ fn equals_oracle() {
                 cases.into_iter().flat_map(|case| uses.map(|given| (case, given)))
             {
                 let expected = estimate_by_part(&weights, given, noise, parts, shape);
-                // In the loop, valgrind sees a product with the rank that dense noise does not have.
+                // Here, because compilers move it out of the loop below, and then form the product for dense noise too: valgrind reports its rank.
                 let elements = black_box(role).noise_elements(&shape);
                 for on in implementations_of(index, &[1]).into_iter().filter(|on| !on.portable) {
                     let held = ops::noise(key, PairRange::new(0, pairs as u32), elements, &on.device, DType::F32);
