@@ -2,6 +2,7 @@
 
 use burn::module::Param;
 use burn::optim::SgdConfig;
+use burn::tensor::DType;
 use eggroll::core::ops::integer::{self, Rounding};
 use eggroll::core::scope;
 use eggroll::nn::integer::LinearConfig;
@@ -68,15 +69,21 @@ impl Residual {
 // ANCHOR_END: integers
 
 #[test]
-fn integers_equal_members_of_explicit_weights() {
+fn integers_are_the_same_in_every_chunk() {
     let device = Device::flex();
     let model = Residual { weight: LinearConfig::new(4, 4).init(&device).weight };
     let x =
         Tensor::<2, Int>::from_ints([[16, -16, 8, 3], [32, 0, 16, -9]], &device).cast(integer::integer_type(&device));
     let config = EvolutionStrategyConfig::integer(QEggrollConfig::new().with_sigma_shift(0)).with_population_size(8);
-    let population = config.init(&model).ask();
-    let batched = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone())).float()));
-    let expected = population.evaluate_each(&model, |member: Residual| member.forward(x.clone()).float().mean());
-    assert_eq!(batched.values(), expected.values());
-    assert!(batched.values()[0] != batched.values()[1], "canary: the members of a pair differ");
+    let scores = |config: &EvolutionStrategyConfig| {
+        let population = config.init(&model).ask();
+        population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone())).float())).values().to_vec()
+    };
+    let whole = scores(&config);
+    assert_eq!(whole, scores(&config.clone().with_chunk_size(Some(2))));
+    assert!(whole[0] != whole[1], "canary: the members of a pair differ");
+    // Outside of `evaluate` it is the plain layer.
+    let plain = integer::linear(x.clone(), model.weight.val(), None, None, false, Rounding::Floor);
+    let sum = (x.clone().cast(DType::I32) + plain.cast(DType::I32)).clamp(-127, 127);
+    assert_eq!(model.forward(x.clone()).cast(DType::I32).into_data(), sum.into_data());
 }

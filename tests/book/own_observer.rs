@@ -27,6 +27,9 @@ impl MetricLogger for Prometheus {
     fn log(&mut self, update: MetricsUpdate, _epoch: usize, split: &Split) {
         for metric in update.entries_numeric {
             if let (Some(name), Some(number)) = (self.names.get(&metric.entry.metric_id), metric.numeric_entry) {
+                if *split == Split::Train && matches!(number, NumericEntry::Final(_)) {
+                    continue; // the mean of an epoch
+                }
                 self.values.insert(format!("eggroll_{name}{{split=\"{split}\"}}"), number.current());
             }
         }
