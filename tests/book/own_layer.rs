@@ -80,7 +80,7 @@ fn integers_are_the_same_in_every_chunk() {
         population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone())).float())).values().to_vec()
     };
     let whole = scores(&config);
-    assert_eq!(whole, scores(&config.clone().with_chunk_size(Some(2))));
+    assert_eq!(whole, scores(&config.clone().with_chunk_size(2)));
     assert!(whole[0] != whole[1], "canary: the members of a pair differ");
     // Outside of `evaluate` it is the plain layer.
     let plain = integer::linear(x.clone(), model.weight.val(), None, None, false, Rounding::Floor);
