@@ -79,6 +79,6 @@ impl fmt::Display for FloatStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, shape, mean, deviation, min, max, .. } = self;
         let (shape, zeros) = (format!("{shape:?}"), 100.0 * self.zeros);
-        write!(f, "{path:<32} {shape:<16} {mean:>10.3e} {deviation:>9.3e} {min:>10.3e} {max:>10.3e} {zeros:>5.1} %")
+        write!(f, "{path:<28} {shape:<11} {mean:>7.1e} {deviation:>7.1e} {min:>7.1e} {max:>7.1e} {zeros:>5.1} %")
     }
 }

@@ -106,7 +106,7 @@ impl fmt::Display for Diagnosis {
         if self.floats().next().is_some() {
             let columns = ["mean", "sd", "min", "max", "zeros"];
             let [mean, sd, min, max, zeros] = columns;
-            writeln!(f, "{header:<32} {:<16} {mean:>10} {sd:>9} {min:>10} {max:>10} {zeros:>7}", "shape")?;
+            writeln!(f, "{header:<28} {:<11} {mean:>7} {sd:>7} {min:>7} {max:>7} {zeros:>7}", "shape")?;
             self.floats().try_for_each(|statistics| writeln!(f, "{statistics}"))?;
         }
         if self.integers().next().is_some() {

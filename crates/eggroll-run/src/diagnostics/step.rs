@@ -214,7 +214,7 @@ impl fmt::Display for StepSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, count, step, to_noise, to_weights, .. } = self;
         let changed = 100.0 * self.changed;
-        write!(f, "{path:<32} {count:>11} {changed:>7.2} % {step:>10.3e} {to_noise:>10.3e} {to_weights:>10.3e}")
+        write!(f, "{path:<28} {count:>10} {changed:>6.2} % {step:>9.2e} {to_noise:>9.2e} {to_weights:>10.2e}")
     }
 }
 
@@ -222,7 +222,7 @@ impl fmt::Display for StepStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [path, count, changed] = ["parameter", "values", "changed"];
         let [step, noise, weights] = ["step RMS", "/ noise", "/ weights"];
-        writeln!(f, "{path:<32} {count:>11} {changed:>9} {step:>10} {noise:>10} {weights:>10}")?;
+        writeln!(f, "{path:<28} {count:>10} {changed:>8} {step:>9} {noise:>9} {weights:>10}")?;
         self.parameters.iter().chain([&self.total]).try_for_each(|size| writeln!(f, "{size}"))
     }
 }
