@@ -2,6 +2,8 @@
 
 use crate::simd::InstructionSet;
 use crate::work::device::is_on_host;
+#[cfg(feature = "cube")]
+use crate::work::sync::locked;
 use burn::tensor::Device;
 #[cfg(feature = "wgpu")]
 use burn::tensor::DeviceKind;
@@ -11,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 #[cfg(feature = "cube")]
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A device by the name of its backend and, of several discrete cards, its number: `flex`, `cuda:1`, `vulkan`.
 ///
@@ -200,7 +202,7 @@ impl DeviceName {
 #[cfg(feature = "cube")]
 fn listed(kind: DeviceType) -> Vec<Device> {
     static LISTED: Mutex<Vec<(DeviceType, Vec<Device>)>> = Mutex::new(Vec::new());
-    let mut known = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = locked(&LISTED);
     if let Some((_, devices)) = known.iter().find(|(listed, _)| *listed == kind) {
         return devices.clone();
     }

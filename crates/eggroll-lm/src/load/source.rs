@@ -1,10 +1,11 @@
 //! Files that are read by ranges: nothing is allocated for a range that the file does not have.
 
 use super::error::LoadError;
+use eggroll_core::sync::locked;
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Bytes of a text at most: a file may be long without taking a disk.
 const LONGEST_TEXT: u64 = 1 << 29;
@@ -40,7 +41,7 @@ impl SourceFile {
 
     /// Fills the buffer with the bytes from `offset` on.
     pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), LoadError> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = locked(&self.file);
         let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(buffer));
         read.map_err(LoadError::io(&self.path, "read"))
     }
@@ -59,7 +60,7 @@ impl SourceFile {
         &self,
         read: impl FnOnce(&mut dyn Read) -> Result<T, LoadError>,
     ) -> Result<T, LoadError> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = locked(&self.file);
         file.seek(SeekFrom::Start(0)).map_err(LoadError::io(&self.path, "read"))?;
         read(&mut BufReader::with_capacity(1 << 16, &mut *file))
     }

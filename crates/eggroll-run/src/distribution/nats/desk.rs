@@ -4,9 +4,10 @@ use super::connection::Connection;
 use super::keys::WorkerKey;
 use super::protocol::{Held, Status, Work};
 use super::run_id::RunId;
+use eggroll_core::sync::locked;
 use futures_util::StreamExt;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -54,7 +55,7 @@ impl Say {
 
 impl Shared {
     fn piles(&self) -> MutexGuard<'_, Piles> {
-        self.piles.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.piles)
     }
 
     /// What the worker has, but what takes longer than `longest`.

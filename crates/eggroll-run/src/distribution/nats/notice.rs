@@ -1,7 +1,8 @@
 //! What a node that waits says.
 
+use eggroll_core::sync::locked;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Slices that are named.
@@ -93,7 +94,7 @@ impl Notices {
     }
 
     pub fn tell(&self, notice: &Notice) {
-        self.tell.lock().unwrap_or_else(PoisonError::into_inner)(notice);
+        locked(&self.tell)(notice);
     }
 
     /// Something that lasts from now on.
