@@ -33,11 +33,14 @@ impl Epilogue for MatrixEpilogue<'_> {
         let Self { d_input, d_output, add, .. } = *self;
         for r in 0..place.rows {
             let row = place.row + r;
-            let noise = self.noise.map(|RowNoise { rows, factors, rank, .. }| {
-                let at = rows[row].slot as usize * rank * (d_input + d_output) + rank * d_input;
-                (&self.t[row * rank..][..rank], &factors[at..][..rank * d_output][place.column..])
-            });
-            let (t, a) = noise.unwrap_or_default();
+            // Not by map(): a closure is a call here, which forgets the registers of vectors.
+            let (t, a): (&[f32], &[f32]) = match self.noise {
+                None => (&[], &[]),
+                Some(RowNoise { rows, factors, rank, .. }) => {
+                    let at = rows[row].slot as usize * rank * (d_input + d_output) + rank * d_input;
+                    (&self.t[row * rank..][..rank], &factors[at..][..rank * d_output][place.column..])
+                }
+            };
             let (rank, t, a) = (t.len(), t.as_ptr(), a.as_ptr());
             let end = LowRankEpilogue { rank, t, step: 1, a, d_output, bias: None };
             // SAFETY: the place lies inside the product by this function's contract, and so in the rows of `y`; `a` was cut to size, and
