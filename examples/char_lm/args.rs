@@ -162,7 +162,7 @@ pub struct ModelSettings {
     /// a third. A weight moves by at most one in a generation. Default: 1 for the recurrent model, 1.5 for the transformer.
     #[arg(long)]
     pub integer_rate: Option<f64>,
-    /// Sequences that all members of a float model read in a generation.
+    /// Sequences that all members read in a generation where they learn from the loss of every token (--credit).
     #[arg(long, default_value_t = Self::default().sequences, value_parser = at_most(1 << 16))]
     pub sequences: usize,
     /// Noise scale of a float model, as a share of each matrix's spread.
@@ -171,9 +171,17 @@ pub struct ModelSettings {
     /// Learning rate of a float model at the beginning; it falls to 0 over --decay generations, or over the run.
     #[arg(long, default_value_t = Self::default().learning_rate)]
     pub learning_rate: f64,
-    /// What a float model learns from: auto for the loss of every token, mean for the members' mean losses.
+    /// What the model learns from: parts for the loss of every token, of sequences that all members read; mean for the members' mean losses; auto
+    /// for parts of a float model, mean of an integer one.
     #[arg(long, default_value_t = Self::default().credit)]
     pub credit: Credit,
+}
+
+impl ModelSettings {
+    /// Whether all members read the same sequences, and have a score for every token.
+    pub fn by_token(&self) -> bool {
+        self.model.is_float() || self.credit == Credit::Parts
+    }
 }
 
 impl Default for ModelSettings {
@@ -345,7 +353,7 @@ impl CharLmSettings {
                 "{seen} bytes of context and sequence are more than the {LONGEST} of a forward (--context, --layers, --seq)"
             ));
         }
-        if own.model.is_float() && (own.sequences == 0 || self.seq == 0) {
+        if own.by_token() && (own.sequences == 0 || self.seq == 0) {
             let (sequences, seq) = (own.sequences, self.seq);
             return Err(format!("{sequences} sequences of {seq} bytes are nothing to learn from (--sequences, --seq)"));
         }

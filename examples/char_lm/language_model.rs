@@ -4,7 +4,7 @@ use super::args::{CharLmSettings, ModelSettings};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::nn::integer::transformer::{Transformer, TransformerState};
-use eggroll::nn::integer::{EggModel, SavedState};
+use eggroll::nn::integer::{EggModel, EggState, SavedState};
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::{ActivationStatistics, IntegerStatistics, changed_share, integer_statistics};
 use eggroll::run::text::{ByteModel, ByteStreams};
@@ -26,14 +26,16 @@ pub trait LanguageModel: ByteModel + Sync {
     /// How it is trained, on a CPU or another device.
     fn strategy(settings: &CharLmSettings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig;
 
-    /// The scores of a generation, of which each group of members reads a stream; `state` is that of all members.
+    /// The scores of a generation, of which each group of members reads a stream, or where there are no groups all members the same streams;
+    /// `state` is that of all members, or of the streams.
     fn evaluate(
         &self,
         population: &Population,
         streams: &ByteStreams,
-        group_size: usize,
+        group_size: Option<usize>,
         state: &mut Self::State,
     ) -> Fitness {
+        let Some(group_size) = group_size else { return self.evaluate_by_token(population, streams, state) };
         let batch = streams.batch(population.generation(), group_size, &self.device());
         let score = |members: &MemberChunk, state: Self::State| {
             let (logits, state) = self.forward(members.rows(batch.inputs.clone()), state); // [members, steps, vocab]
@@ -47,6 +49,9 @@ pub trait LanguageModel: ByteModel + Sync {
         *state = kept;
         fitness
     }
+
+    /// The scores of every token of streams that all members read.
+    fn evaluate_by_token(&self, population: &Population, streams: &ByteStreams, state: &mut Self::State) -> Fitness;
 
     /// Share of weights that differ, where weights move by whole steps.
     fn changed_share(before: &Self, after: &Self) -> Option<f64>;
@@ -72,6 +77,21 @@ impl LanguageModel for EggModel {
         settings.integer_strategy(own, cpu)
     }
 
+    fn evaluate_by_token(&self, population: &Population, streams: &ByteStreams, state: &mut EggState) -> Fitness {
+        let batch = streams.batch(population.generation(), 1, &self.device());
+        let [sequences, steps] = batch.targets.dims();
+        let fitness = population.evaluate(|members| {
+            let layers = state.layers.iter().map(|layer| members.repeat(layer.clone())).collect();
+            let (logits, _) = EggModel::forward(self, members.repeat(batch.inputs.clone()), EggState { layers });
+            let targets = members.repeat(batch.targets.clone()).flatten::<1>(0, 1);
+            let [rows] = targets.dims();
+            let scores = <Self as ByteModel>::log_likelihood(logits.flatten::<2>(0, 1), targets, rows);
+            scores.reshape([members.count(), sequences, steps])
+        });
+        *state = EggModel::forward(self, batch.inputs, state.clone()).1;
+        fitness
+    }
+
     fn changed_share(before: &Self, after: &Self) -> Option<f64> {
         Some(changed_share(before, after))
     }
@@ -93,6 +113,20 @@ impl LanguageModel for Transformer {
 
     fn strategy(settings: &CharLmSettings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
         settings.integer_strategy(own, cpu)
+    }
+
+    fn evaluate_by_token(&self, population: &Population, streams: &ByteStreams, _: &mut TransformerState) -> Fitness {
+        let batch = streams.batch(population.generation(), 1, &self.device());
+        let [sequences, steps] = batch.targets.dims();
+        population.evaluate(|members| {
+            let tokens = members.repeat(batch.inputs.clone());
+            let [rows, _] = tokens.dims();
+            let (logits, _) = ByteModel::forward(self, tokens, ByteModel::initial_state(self, rows));
+            let targets = members.repeat(batch.targets.clone()).flatten::<1>(0, 1);
+            let [rows] = targets.dims();
+            let scores = <Self as ByteModel>::log_likelihood(logits.flatten::<2>(0, 1), targets, rows);
+            scores.reshape([members.count(), sequences, steps])
+        })
     }
 
     fn changed_share(before: &Self, after: &Self) -> Option<f64> {

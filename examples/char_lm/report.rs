@@ -156,7 +156,7 @@ impl<'a> Report<'a> {
         );
         let start = Instant::now();
         let curve = folder.file("curve.svg");
-        let [read, scored] = if own.model.is_float() { [own.sequences * settings.seq, 1] } else { [settings.seq; 2] };
+        let [read, scored] = if own.by_token() { [own.sequences * settings.seq, 1] } else { [settings.seq; 2] };
         Ok(Self {
             settings,
             tokens: settings.population * read,

@@ -10,8 +10,9 @@ use eggroll_examples::options::Given;
 
 /// Members of a chunk on a CPU: small enough for a core's cache, and many chunks are shared out evenly.
 const CPU_CHUNK: usize = 16;
-/// `--population` and `--layers` of a float model without them: its score for every token says more of a member than more members do.
-const FLOAT_POPULATION: usize = 64;
+/// `--population` of a model that learns by token, and `--layers` of a float model, without them: a score for every token says more of a member than
+/// more members do.
+const TOKEN_POPULATION: usize = 64;
 const FLOAT_LAYERS: usize = 2;
 /// Bytes of a generation from which on AdamW takes a small part of it.
 const ADAM_W_BYTES: usize = 1 << 16;
@@ -22,14 +23,19 @@ const VOTES_DECAY: u64 = 5000;
 const ADAM_W_DECAY: u64 = 2000;
 
 impl CharLmSettings {
-    /// Streams of text that the population reads: one for each group of members, or those that all members of a float model read.
-    pub fn streams(&self, own: &ModelSettings) -> usize {
-        if own.model.is_float() { own.sequences } else { self.population / self.group_size }
+    /// Members that read the same stream; `None` where all members read all streams, and learn by token.
+    pub fn groups(&self, own: &ModelSettings) -> Option<usize> {
+        (!own.by_token()).then_some(self.group_size)
     }
 
-    /// Sequences whose state is kept: of every member, or those that all members of a float model read.
+    /// Streams of text that the population reads: one for each group of members, or those that all members read.
+    pub fn streams(&self, own: &ModelSettings) -> usize {
+        self.groups(own).map_or(own.sequences, |size| self.population / size)
+    }
+
+    /// Sequences whose state is kept: of every member, or those that all members read.
     pub fn states(&self, own: &ModelSettings) -> usize {
-        if own.model.is_float() { own.sequences } else { self.population }
+        if own.by_token() { own.sequences } else { self.population }
     }
 
     /// Members that are computed at a time, on a CPU or another device.
@@ -50,10 +56,10 @@ impl CharLmSettings {
             .with_context(own.context)
     }
 
-    /// Fills in the size of a float model and its population, where they were not given.
+    /// Fills in the size of a float model, and the population of what learns by token, where they were not given.
     pub fn fill_in_size(&mut self, own: &ModelSettings, given: &Given) {
-        if own.model.is_float() && !given.has("population") {
-            self.population = FLOAT_POPULATION;
+        if own.by_token() && !given.has("population") {
+            self.population = TOKEN_POPULATION;
         }
         if own.model.is_float() && !given.has("layers") {
             self.layers = FLOAT_LAYERS;
@@ -68,6 +74,7 @@ impl CharLmSettings {
         let by_size = match self.population * self.seq >= ADAM_W_BYTES {
             _ if own.integer_rate.is_some() => OptimizerName::AdamW,
             _ if self.alpha.is_some() => OptimizerName::Votes,
+            _ if own.by_token() => OptimizerName::AdamW, // a threshold cannot
             true => OptimizerName::AdamW,
             false => OptimizerName::Votes,
         };
@@ -113,6 +120,7 @@ impl CharLmSettings {
                 .with_learning_rate(self.integer_rate(own, 0)),
         };
         strategy
+            .with_credit(if own.by_token() { own.credit } else { Credit::Mean })
             .with_population_size(self.population)
             .with_noise_source(source)
             .with_chunk_size(self.chunk(cpu))

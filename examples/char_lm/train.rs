@@ -84,7 +84,7 @@ fn run_model<M: LanguageModel>(
     let begun = strategy.try_init(&initial)?;
     if args.forecast {
         let (population, mut state) = (begun.ask(), initial.initial_state(settings.states(&model)));
-        let fitness = initial.evaluate(&population, &streams, settings.group_size, &mut state);
+        let fitness = initial.evaluate(&population, &streams, settings.groups(&model), &mut state);
         match begun.forecast(&initial, &population, &fitness)? {
             Some(forecast) => print_line!("{forecast}"),
             None => print_line!("all members have the same scores"),
@@ -163,7 +163,7 @@ struct CharLmTask<'a, M: LanguageModel> {
     baselines: Baselines,
     held_out: HeldOut,
     streams: ByteStreams,
-    /// Of every member, `[population, width]` by layer; of every sequence of a float model, whose members share it.
+    /// Of every member, `[population, width]` by layer, or of every sequence where members share it.
     state: M::State,
     timing: Timing,
     interval: Interval<M>,
@@ -194,7 +194,7 @@ impl<M: LanguageModel> EsTask<M> for CharLmTask<'_, M> {
             print_line!("continuing after generation {done}");
         }
         let Self { text_bytes, tokens, settings, model, .. } = self;
-        let hidden = [&["data"][..], model.unused()].concat();
+        let hidden = [&["data"][..], &model.unused()].concat();
         print_line!("{text_bytes} bytes of text as {tokens} tokens\n{}", shown::lines(settings, &hidden));
         print_line!("{}", shown::lines(model, &hidden));
         print_line!("{}", strategy.parameter_summary());
@@ -219,8 +219,9 @@ impl<M: LanguageModel> EsTask<M> for CharLmTask<'_, M> {
     }
 
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Failure> {
-        let Self { timing, state, streams, settings, .. } = self;
-        Ok(timed(&mut timing.evaluate, || model.evaluate(population, streams, settings.group_size, state)))
+        let groups = self.settings.groups(&self.model);
+        let Self { timing, state, streams, .. } = self;
+        Ok(timed(&mut timing.evaluate, || model.evaluate(population, streams, groups, state)))
     }
 
     fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, Failure> {

@@ -21,7 +21,7 @@ const WITH_RESUME: [&str; 11] = [
 /// Settings of the integer models alone.
 const OF_INTEGERS: [&str; 7] = ["sigma-shift", "alpha", "votes", "levels", "optimizer", "integer-rate", "group-size"];
 /// Settings of the float models alone.
-const OF_FLOATS: [&str; 5] = ["sequences", "sigma", "learning-rate", "credit", "forecast"];
+const OF_FLOATS: [&str; 3] = ["sigma", "learning-rate", "forecast"];
 /// Options of a run of several generations.
 const OF_RUNS: [&str; 4] = ["out", "seconds", "generations", "samples"];
 /// How a sample is drawn.
@@ -41,6 +41,11 @@ impl CharLmArgs {
             let unused = [&OF_RUNS[..], &OF_SAMPLES, &ObserverArgs::NAMES].concat();
             given.refuse(&unused, "with --forecast, which ends after one generation")?;
         }
+        match self.model.by_token() {
+            _ if self.resume => {}
+            true => given.refuse(&["group-size"], "where all members read the same sequences")?,
+            false => given.refuse(&["sequences"], "without --credit parts")?,
+        }
         match self.model.model {
             _ if self.resume => Ok(()),
             ModelName::Gru => {
@@ -59,24 +64,16 @@ impl CharLmArgs {
 
 impl ModelSettings {
     /// Fields that the model has no use for.
-    pub fn unused(&self) -> &'static [&'static str] {
-        match self.model {
-            ModelName::Integer => &["heads", "context", "sequences", "sigma", "learning_rate", "credit"],
-            ModelName::Transformer => &["sequences", "sigma", "learning_rate", "credit"],
-            ModelName::Gru => &[
-                "heads",
-                "context",
-                "levels",
-                "optimizer",
-                "integer_rate",
-                "sigma_shift",
-                "alpha",
-                "votes",
-                "group_size",
-            ],
-            ModelName::FloatTransformer => {
-                &["levels", "optimizer", "integer_rate", "sigma_shift", "alpha", "votes", "group_size"]
+    pub fn unused(&self) -> Vec<&'static str> {
+        let of_model: &[&str] = match self.model {
+            ModelName::Integer => &["heads", "context", "sigma", "learning_rate"],
+            ModelName::Transformer => &["sigma", "learning_rate"],
+            ModelName::Gru => {
+                &["heads", "context", "levels", "optimizer", "integer_rate", "sigma_shift", "alpha", "votes"]
             }
-        }
+            ModelName::FloatTransformer => &["levels", "optimizer", "integer_rate", "sigma_shift", "alpha", "votes"],
+        };
+        let of_credit = if self.by_token() { "group_size" } else { "sequences" };
+        [of_model, &[of_credit]].concat()
     }
 }

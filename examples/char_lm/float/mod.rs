@@ -155,8 +155,7 @@ impl<M: Mix> LanguageModel for FloatModel<M> {
         }
     }
 
-    /// All members read the same sequences, from the same state: a score for every token.
-    fn evaluate(&self, population: &Population, streams: &ByteStreams, _: usize, state: &mut M::State) -> Fitness {
+    fn evaluate_by_token(&self, population: &Population, streams: &ByteStreams, state: &mut M::State) -> Fitness {
         let batch = streams.batch(population.generation(), 1, &self.device());
         let fitness = population.evaluate(|members| {
             let tokens = members.repeat(batch.inputs.clone()); // [members · sequences, steps]

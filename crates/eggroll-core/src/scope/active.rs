@@ -1,6 +1,7 @@
 //! A parameter under a perturbation.
 
 use super::{CloneError, FRAMES, Frame, ParameterUse, suspended};
+use crate::arithmetic::integer::INT8_LIMIT;
 use crate::model::identity::ParameterTensor;
 use crate::noise::role::{ParameterNoise, Role};
 use crate::ops::integer::IntegerNoise;
@@ -8,7 +9,7 @@ use crate::ops::{Input, InputRows, LinearMembers};
 use crate::rng::key::PairRange;
 use burn::module::Param;
 use burn::tensor::kind::Basic;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{DType, Int, Tensor};
 use std::rc::Rc;
 
 /// The perturbation that `param` is under on this thread now, if any. A module asks with its own field, not with a clone of it: clones with
@@ -47,6 +48,19 @@ pub fn try_active<T: ParameterTensor>(param: &Param<T>) -> Result<Option<ActiveP
 /// The bias of a linear layer: the values, and the parameter if it is perturbed.
 pub type Bias = (Tensor<1>, Option<ActiveParameter>);
 
+/// What an integer operation was given for a parameter.
+#[derive(Debug)]
+pub enum IntegerInput {
+    /// Rows that multiply it: `[rows, d_input]`.
+    Rows(Tensor<2, Int>),
+    /// Rows that multiply its transpose: `[rows, d_output]`.
+    Transposed(Tensor<2, Int>),
+    /// Rows of it that are looked up.
+    Indices(Tensor<1, Int>),
+    /// Nothing that an estimate can be projected onto.
+    Other,
+}
+
 /// A parameter inside a scope of its model.
 #[derive(Clone, Debug)]
 pub struct ActiveParameter {
@@ -71,9 +85,8 @@ impl ActiveParameter {
         self.frame.perturbation.parameter(self.position)
     }
 
-    /// The parameter's noise for an integer operation; notes that it is used. `None` if it is frozen.
+    /// The parameter's noise for an integer operation; notes that it is used. `None` if it is frozen, or members have no noise.
     pub fn integer_noise(&self) -> Option<IntegerNoise> {
-        self.note_other();
         self.frame.uses.borrow_mut()[self.position].add(ParameterUse::Other);
         self.frame.perturbation.integer(self.position, self.frame.pairs)
     }
@@ -277,6 +290,29 @@ impl ActiveParameter {
         inputs.uses.push(noted(one));
         inputs.differ |= differ;
         inputs.acts_later |= self.frame.acts_later.get();
+    }
+
+    /// Notes what an integer operation was given for the parameter, if inputs are noted: `given` is not called otherwise.
+    pub fn note_integers(&self, given: impl FnOnce() -> IntegerInput) {
+        if self.frame.inputs.is_none() {
+            return;
+        }
+        let member = InputRows::PerMember;
+        match given() {
+            IntegerInput::Rows(x) => self.note_input(member, &x.float().cast(DType::F32), Input::Rows),
+            IntegerInput::Transposed(x) => self.note_input(member, &x.float().cast(DType::F32), Input::Transposed),
+            IntegerInput::Indices(indices) => self.note_input(member, &indices, Input::Indices),
+            IntegerInput::Other => self.note_other(),
+        }
+    }
+
+    /// What an integer operation made of the parameter, with the rows that the scope [moves](super::MovedRows).
+    pub fn moved_integers(&self, y: Tensor<2, Int>) -> Tensor<2, Int> {
+        if self.frame.moves.is_none() {
+            return y;
+        }
+        let dtype = y.dtype();
+        self.moved(y.float().cast(DType::F32)).round().clamp(-INT8_LIMIT, INT8_LIMIT).int().cast(dtype)
     }
 
     /// What a use of the parameter returns, with the rows that the scope [moves](super::MovedRows).

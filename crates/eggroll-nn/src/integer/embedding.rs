@@ -1,11 +1,12 @@
 //! An embedding of bytes or other tokens.
 
-use super::{noise, normal_matrix};
+use super::{normal_matrix, perturbed};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::ops::integer::{self, Rounding};
+use eggroll_core::scope::IntegerInput;
 
 /// Configuration of an [`Embedding`].
 #[derive(Config, Debug)]
@@ -52,8 +53,10 @@ impl Embedding {
     #[track_caller]
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3, Int> {
         let [batch, steps] = tokens.dims();
-        let noise = noise(&self.weight, batch * steps);
-        let y = integer::embedding(tokens.reshape([batch * steps]), self.weight.val(), noise, None, Rounding::Floor);
+        let (tokens, weight) = (tokens.reshape([batch * steps]), perturbed(&self.weight, batch * steps));
+        weight.given(|| IntegerInput::Indices(tokens.clone()));
+        let y = integer::embedding(tokens, self.weight.val(), weight.noise.clone(), None, Rounding::Floor);
+        let y = weight.made(y);
         let [_, d_model] = y.dims();
         y.reshape([batch, steps, d_model])
     }

@@ -1,11 +1,13 @@
 //! The minimal GRU.
 
-use super::{constant_vector, noise, normal_matrix};
+use super::{constant_vector, normal_matrix, perturbed, vector_noise};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
+use eggroll_core::integer::INT8_LIMIT;
 use eggroll_core::ops::integer::{self, Gate, Rounding};
+use eggroll_core::scope::{IntegerInput, acts_later};
 
 /// Configuration of a [`MinimalGru`].
 #[derive(Config, Debug)]
@@ -69,7 +71,7 @@ impl MinimalGru {
     ///
     /// # Shapes
     ///
-    /// - input: `[batch, steps, d_model]`; inside `evaluate` one sequence for each member
+    /// - input: `[batch, steps, d_model]`; inside `evaluate` the first axis is `members · sequences`, member-major
     /// - state: `[batch, d_model]`
     /// - starts: `[batch, steps]`
     /// - output: `[batch, steps, d_model]` and the last state `[batch, d_model]`
@@ -85,29 +87,65 @@ impl MinimalGru {
         starts: Tensor<2, Int>,
     ) -> (Tensor<3, Int>, Tensor<2, Int>) {
         let [batch, steps, width] = input.dims();
-        let rows = input.reshape([batch * steps, width]);
-        let gate = |input: &Param<Tensor<2, Int>>, hidden: &Param<Tensor<2, Int>>, bias: &Param<Tensor<1, Int>>| Gate {
-            input: integer::linear(
-                rows.clone(),
-                input.val(),
-                noise(input, batch * steps),
-                None,
-                false,
-                Rounding::Floor,
-            ),
-            weight: hidden.val(),
-            weight_noise: noise(hidden, batch * steps),
-            bias: bias.val(),
-            bias_noise: noise(bias, batch * steps),
+        let (rows, starts) = (input.reshape([batch * steps, width]), starts.reshape([batch * steps]));
+        let product = |weight: &Param<Tensor<2, Int>>| {
+            let (values, weight) = (weight.val(), perturbed(weight, batch * steps));
+            weight.given(|| IntegerInput::Rows(rows.clone()));
+            let y = integer::linear(rows.clone(), values, weight.noise.clone(), None, false, Rounding::Floor);
+            weight.made(y)
         };
-        let forget = gate(&self.forget_input, &self.forget_hidden, &self.forget_bias);
-        let candidate = gate(&self.candidate_input, &self.candidate_hidden, &self.candidate_bias);
-        if steps == 0 {
+        let hidden = [&self.forget_hidden, &self.candidate_hidden].map(|weight| perturbed(weight, batch * steps));
+        let gate = |input: &Param<Tensor<2, Int>>, number: usize, bias: &Param<Tensor<1, Int>>| Gate {
+            input: product(input),
+            weight: [&self.forget_hidden, &self.candidate_hidden][number].val(),
+            weight_noise: hidden[number].noise.clone(),
+            bias: bias.val(),
+            bias_noise: vector_noise(bias, batch * steps),
+        };
+        // A state acts on those after it.
+        let states = acts_later(|| {
+            let forget = gate(&self.forget_input, 0, &self.forget_bias);
+            let candidate = gate(&self.candidate_input, 1, &self.candidate_bias);
+            if steps == 0 {
+                return None;
+            }
+            let states = integer::gru(state.clone(), starts.clone(), forget.clone(), candidate);
+            let given = || GivenStates::new(&states, state.clone(), &starts, &forget);
+            hidden[0].given(|| IntegerInput::Rows(given().before));
+            hidden[1].given(|| IntegerInput::Rows(given().gated));
+            Some(states)
+        });
+        let Some(states) = states else {
             return (Tensor::zeros([batch, 0, width], (&state.device(), state.dtype())), state);
-        }
-        let states = integer::gru(state, starts.reshape([batch * steps]), forget, candidate);
+        };
         let states = states.reshape([batch, steps, width]);
         let last = states.clone().slice([0..batch, steps - 1..steps, 0..width]).reshape([batch, width]);
         (states, last)
+    }
+}
+
+/// What a recurrence gave its recurrent weights, of members without noise: `[batch · steps, width]`.
+struct GivenStates {
+    /// `h`, which multiplies the forget gate's.
+    before: Tensor<2, Int>,
+    /// `g = ⌊(f + 127)·h / 2⁸⌋`, which multiplies the candidate's.
+    gated: Tensor<2, Int>,
+}
+
+impl GivenStates {
+    fn new(states: &Tensor<2, Int>, first: Tensor<2, Int>, starts: &Tensor<1, Int>, forget: &Gate) -> Self {
+        let ([batch, width], [rows], dtype) = (first.dims(), starts.dims(), states.dtype());
+        let steps = rows / batch;
+        let earlier = states.clone().reshape([batch, steps, width]).slice_dim(1, 0..steps - 1);
+        let before = Tensor::cat(vec![first.cast(dtype).reshape([batch, 1, width]), earlier], 1).reshape([rows, width]);
+        let fresh = starts.clone().not_equal_elem(0).reshape([rows, 1]).expand([rows, width]);
+        let before = before.mask_fill(fresh, 0);
+        let product = integer::linear(before.clone(), forget.weight.clone(), None, None, false, Rounding::Floor);
+        // Sums of int8 fit float32.
+        let float = |values: Tensor<2, Int>| values.float().cast(DType::F32);
+        let bias = float(forget.bias.clone().reshape([1, width]));
+        let forgets = (float(forget.input.clone()) + float(product) + bias).clamp(-INT8_LIMIT, INT8_LIMIT);
+        let gated = ((forgets + INT8_LIMIT) * float(before.clone()) / 256.0).floor().int().cast(dtype);
+        Self { before, gated }
     }
 }

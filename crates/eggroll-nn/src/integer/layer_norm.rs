@@ -1,6 +1,6 @@
 //! Layer norm by the mean magnitude.
 
-use super::{constant_vector, noise};
+use super::{constant_vector, vector_noise};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
@@ -52,7 +52,7 @@ impl LayerNorm {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        let gain = Vector { values: self.weight.val(), noise: noise(&self.weight, rows) };
+        let gain = Vector { values: self.weight.val(), noise: vector_noise(&self.weight, rows) };
         integer::norm(input.reshape([rows, width]), gain, None, Rounding::Floor).reshape(dims)
     }
 }

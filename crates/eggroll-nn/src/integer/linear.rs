@@ -1,11 +1,12 @@
 //! A linear layer without bias.
 
-use super::{noise, normal_matrix};
+use super::{normal_matrix, perturbed};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::ops::integer::{self, Rounding};
+use eggroll_core::scope::IntegerInput;
 
 /// Configuration of a [`Linear`] layer.
 #[derive(Config, Debug)]
@@ -65,8 +66,10 @@ impl Linear {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let mut dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        let (x, noise) = (input.reshape([rows, width]), noise(&self.weight, rows));
-        let y = integer::linear(x, self.weight.val(), noise, None, false, Rounding::Floor); // [rows, d_output]
+        let (x, weight) = (input.reshape([rows, width]), perturbed(&self.weight, rows));
+        weight.given(|| IntegerInput::Rows(x.clone()));
+        let y = integer::linear(x, self.weight.val(), weight.noise.clone(), None, false, Rounding::Floor);
+        let y = weight.made(y); // [rows, d_output]
         dims[D - 1] = y.dims()[1];
         y.reshape(dims)
     }

@@ -32,7 +32,7 @@ use eggroll_core::ops::integer::IntegerNoise;
 /// The type of integer parameters on a device, and the score of models: in sixteenths of a bit of the recurrent ones, whose rounding is
 /// [`Rounding::Floor`], in 1/256 bit of the [transformer], whose is [`Rounding::Nearest`].
 pub use eggroll_core::ops::integer::{Rounding, integer_type, log_likelihood};
-use eggroll_core::scope;
+use eggroll_core::scope::{self, ActiveParameter, IntegerInput};
 
 /// A matrix of `round(16·N(0, 1))`, clipped; the device's generator, seeded by `Device::seed`.
 fn normal_matrix(shape: [usize; 2], device: &Device) -> Param<Tensor<2, Int>> {
@@ -51,10 +51,43 @@ fn parameter<const D: usize>(values: Tensor<D, Int>, device: &Device) -> Param<T
     Param::initialized(ParamId::new(), values.cast(integer_type(device)))
 }
 
-/// The noise that a parameter is under on this thread now, if any.
+/// The noise that a parameter is under on this thread now, if any, and what its inputs are noted by.
 #[track_caller]
-fn noise<const D: usize>(parameter: &Param<Tensor<D, Int>>, rows: usize) -> Option<IntegerNoise> {
-    let parameter = scope::active(parameter)?;
-    parameter.check_rows(rows);
-    parameter.integer_noise()
+fn perturbed<const D: usize>(parameter: &Param<Tensor<D, Int>>, rows: usize) -> Perturbed {
+    let active = scope::active(parameter);
+    if let Some(active) = &active {
+        active.check_rows(rows);
+    }
+    Perturbed { noise: active.as_ref().and_then(ActiveParameter::integer_noise), active }
+}
+
+/// A parameter under an operation.
+struct Perturbed {
+    noise: Option<IntegerNoise>,
+    active: Option<ActiveParameter>,
+}
+
+impl Perturbed {
+    /// Notes what the operation is given, if that is asked for.
+    fn given(&self, input: impl FnOnce() -> IntegerInput) {
+        if let Some(active) = &self.active {
+            active.note_integers(input);
+        }
+    }
+
+    /// What the operation made of it.
+    fn made(self, y: Tensor<2, Int>) -> Tensor<2, Int> {
+        match self.active {
+            Some(active) => active.moved_integers(y),
+            None => y,
+        }
+    }
+}
+
+/// The noise of a vector on this thread now, if any.
+#[track_caller]
+fn vector_noise(parameter: &Param<Tensor<1, Int>>, rows: usize) -> Option<IntegerNoise> {
+    let vector = perturbed(parameter, rows);
+    vector.given(|| IntegerInput::Other);
+    vector.noise
 }

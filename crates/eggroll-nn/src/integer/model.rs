@@ -114,7 +114,7 @@ impl EggModel {
     ///
     /// # Shapes
     ///
-    /// - tokens: `[batch, steps]`; inside `evaluate` one sequence for each member
+    /// - tokens: `[batch, steps]`; inside `evaluate` the first axis is `members · sequences`, member-major
     /// - output: `[batch, steps, vocab]`
     ///
     /// # Panics

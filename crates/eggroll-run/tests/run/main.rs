@@ -8,6 +8,7 @@ mod distribution;
 mod gradient;
 mod horizon;
 mod integer;
+mod integer_parts;
 mod learner;
 mod logs;
 mod optimizers;

@@ -48,6 +48,16 @@ use std::str::FromStr;
 /// Of keys, values and recurrent inputs ([`acts_later`](eggroll_core::scope::acts_later)) the score of a later step counts too, by ½ for each step
 /// between. [`Population::credits`](crate::Population::credits) lists what each parameter learns from.
 ///
+/// # Integers
+///
+/// Matrices of integers learn by part where an [optimizer](crate::IntegerAdamWConfig) adds up their votes, from one row of each part:
+///
+/// `Z = Σ_t s_t·x_tᵀ·Σ_q v_tq·(x_t·b_q)·a_q`,
+///
+/// in integer products ([`sum_part_votes`](eggroll_core::ops::integer::sum_part_votes)), `x_t` the int8 row that members without noise gave the layer and
+/// `v_tq` the [votes](crate::Fitness::part_votes) of pair `q` for part `t`, in units of the pair's mean magnitude. What the noise moves is not divided out. Where a threshold of votes moves weights, they
+/// learn from the votes of all parts together.
+///
 /// # How far a pair has moved a part
 ///
 /// Noise `E = b·aᵀ` moves the output of a row by `(x·b)·a`, from pair to pair as unevenly as the square of a normal number. A score answers to the moves of all

@@ -96,7 +96,7 @@ fn inverse_powers(powers: &[Option<Tensor<2>>], [parts, pairs]: [usize; 2]) -> (
 }
 
 /// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of so many steps.
-fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
+pub(crate) fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
     let mut sums = own.to_vec();
     for sequence in sums.chunks_mut(steps * pairs) {
         for step in (1..steps).rev() {

@@ -1,8 +1,12 @@
 //! The two members of a pair against each other.
 
 use super::Fitness;
+use crate::estimate::with_later_steps;
 use eggroll_core::integer::VoteLevels;
+use eggroll_core::ops::integer::MOST_PART_VOTE;
 use std::iter::Sum;
+
+const MOST_VOTE: f64 = MOST_PART_VOTE as f64;
 
 /// Folds shaped fitness into one weight for each antithetic pair: `f_{2q} − f_{2q+1}`.
 pub fn fold_pairs(shaped: &[f64]) -> Vec<f64> {
@@ -56,6 +60,47 @@ impl Fitness {
                 differences.iter().map(vote).collect()
             }
         }
+    }
+
+    /// The votes of all pairs of `members` for every part, `[parts, pairs]`: `f_{t,2q} − f_{t,2q+1}` in units of the pair's mean magnitude over
+    /// parts, rounded, within ±7. With `later`, of parts that are steps of a sequence, a later step counts too, by ½ for each step between.
+    /// A part of which a member has no finite score has no vote of the pair.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_train::Fitness;
+    ///
+    /// let fitness = Fitness::from(vec![9, 0, 5, 6, -20, 0]).with_tasks(3); // differences 9, −1, −20 in three parts: of a mean magnitude of 10
+    /// assert_eq!(fitness.part_votes(2, false), [1, 0, -2]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Panics if the members are odd, or the scores not of so many.
+    #[track_caller]
+    pub fn part_votes(&self, members: usize, later: bool) -> Vec<i8> {
+        let parts = self.tasks();
+        assert!(
+            members > 0 && members.is_multiple_of(2) && self.values().len() == parts * members,
+            "votes by part: {} scores of {parts} parts are not those of pairs of {members} members",
+            self.values().len()
+        );
+        let pairs = members / 2;
+        let difference = |at: usize| (self.exact(2 * at) - self.exact(2 * at + 1)) as f32;
+        let finite = |difference: f32| if difference.is_finite() { difference } else { 0.0 };
+        let own: Vec<f32> = (0..parts * pairs).map(difference).map(finite).collect();
+        let differences = if later { with_later_steps(&own, pairs, self.steps()) } else { own };
+        let unit = |pair: usize| {
+            let each = differences[pair..].iter().step_by(pairs);
+            each.map(|difference| f64::from(difference.abs())).sum::<f64>() / parts as f64
+        };
+        let units: Vec<f64> = (0..pairs).map(unit).collect();
+        let vote = |(at, difference): (usize, &f32)| match units[at % pairs] {
+            0.0 => 0,
+            unit => (f64::from(*difference) / unit).round().clamp(-MOST_VOTE, MOST_VOTE) as i8,
+        };
+        differences.iter().enumerate().map(vote).collect()
     }
 
     /// `sign(f_{2q} − f_{2q+1})` of every pair of `members`, whose fitness is the sum of their scores over tasks: the votes of

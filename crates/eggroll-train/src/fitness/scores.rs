@@ -80,6 +80,35 @@ impl Scores for Tensor<1, Int> {
     }
 }
 
+/// Exact scores of several tasks, or parts, for each member, `[members, tasks]`.
+impl Scores for Tensor<2, Int> {
+    fn shape(&self) -> Vec<usize> {
+        self.dims().to_vec()
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        let tasks_first = Tensor::cat(chunks, 0).transpose(); // [tasks, members]
+        let ([tasks, _], count) = (tasks_first.dims(), tasks_first.shape().num_elements());
+        Tensor::<1, Int>::read(vec![tasks_first.reshape([count])]).with_tasks(tasks)
+    }
+}
+
+/// Exact scores of every step of sequences for each member, `[members, sequences, steps]`: parts in order of time.
+impl Scores for Tensor<3, Int> {
+    fn shape(&self) -> Vec<usize> {
+        self.dims().to_vec()
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        let [_, sequences, steps] = chunks[0].dims();
+        let flat = |chunk: Self| {
+            let [members, ..] = chunk.dims();
+            chunk.reshape([members, sequences * steps])
+        };
+        Tensor::<2, Int>::read(chunks.into_iter().map(flat).collect()).with_steps(steps)
+    }
+}
+
 /// A score as an integer of 32 bits.
 fn exact<T: TryInto<i32> + Copy + Display>((number, score): (usize, T)) -> i32 {
     score.try_into().unwrap_or_else(|_| {

@@ -140,26 +140,40 @@ pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<EstimateP
     let checks = population.row_checks();
     let check = |at: usize| checks.as_ref().map_or(RowCheck::Unknown, |checks| checks[at]);
     let each = entries.iter().zip(inputs).enumerate();
-    each.map(|(at, (entry, inputs))| plan(entry, inputs, check(at), parts, steps)).collect()
+    each.map(|(at, (entry, inputs))| population.plan(entry, inputs, check(at), [parts, steps])).collect()
 }
 
-pub(super) fn plan(
-    entry: &ParameterEntry,
-    inputs: &Inputs,
-    check: RowCheck,
-    parts: usize,
-    steps: usize,
-) -> EstimatePlan {
-    let mean = |because: &str| EstimatePlan::Mean(because.to_owned());
-    if entry.role == Role::Frozen {
-        return mean("frozen");
+impl Population {
+    /// How the estimate of a parameter is made that was given `inputs`, of scores of so many parts in sequences of so many steps.
+    pub(super) fn plan(
+        &self,
+        entry: &ParameterEntry,
+        inputs: &Inputs,
+        check: RowCheck,
+        [parts, steps]: [usize; 2],
+    ) -> EstimatePlan {
+        let mean = |because: &str| EstimatePlan::Mean(because.to_owned());
+        let plan = || plan(entry, inputs, check, parts, steps);
+        match entry.kind {
+            _ if entry.role == Role::Frozen => mean("frozen"),
+            ParameterKind::Float => plan(),
+            _ if !self.moves_integers => mean("integers learn from all parts' votes where a threshold moves them"),
+            _ => match plan() {
+                EstimatePlan::Parts { uses, rows: 1, counted: None, acts_later } if uses.len() == 1 => {
+                    EstimatePlan::Parts { uses, rows: 1, counted: None, acts_later }
+                }
+                EstimatePlan::Mean(because) => EstimatePlan::Mean(because),
+                _ => mean("integers learn by part from one row of each"),
+            },
+        }
     }
+}
+
+fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, parts: usize, steps: usize) -> EstimatePlan {
+    let mean = |because: &str| EstimatePlan::Mean(because.to_owned());
     let Some(view) = MatrixView::of(&entry.shape) else {
         return mean("a vector: by part the same");
     };
-    if entry.kind != ParameterKind::Float {
-        return mean("integers learn from votes");
-    }
     // Of two evaluations of a generation the first may have noted what it was given before this was known.
     let check = if inputs.differ && check.allows_parts() { RowCheck::ByMember } else { check };
     if !check.allows_parts() {

@@ -52,6 +52,8 @@ pub struct Population {
     pub(crate) fields: Arc<Mutex<Vec<Vec<Field>>>>,
     /// What estimates are made of: `Mean` too where they cannot depend on what layers are given.
     pub(crate) credit: Credit,
+    /// Whether the optimizer moves integer parameters, which can learn by part then.
+    pub(crate) moves_integers: bool,
     /// Whether an evaluation is asked to note what layers are given.
     pub(crate) observes: Arc<AtomicBool>,
     /// What parameters are given without noise, once an evaluation has noted it.

@@ -1,6 +1,6 @@
 //! Whether the rows that a layer is given are those of the parts.
 
-use super::credits::{EstimatePlan, plan};
+use super::credits::EstimatePlan;
 use super::row_check::RowCheck;
 use super::{MemberChunk, Population};
 use crate::fitness::Fitness;
@@ -97,7 +97,7 @@ impl Population {
         let is_due = |at: &usize| {
             checks[*at].is_due(self.generation)
                 && matches!(
-                    plan(&entries[*at], &noted[*at], checks[*at], parts.count, parts.steps),
+                    self.plan(&entries[*at], &noted[*at], checks[*at], [parts.count, parts.steps]),
                     EstimatePlan::Parts { .. }
                 )
         };

@@ -64,6 +64,7 @@ impl Population {
             uses: self.uses.clone(),
             fields: self.fields.clone(),
             credit: self.credit,
+            moves_integers: self.moves_integers,
             observes: self.observes.clone(),
             inputs: self.inputs.clone(),
             knows_rows: self.knows_rows,

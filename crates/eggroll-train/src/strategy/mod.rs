@@ -241,6 +241,7 @@ impl EvolutionStrategy {
             uses: Arc::default(),
             fields: Arc::default(),
             credit: self.credit(),
+            moves_integers: self.chain.optimizer.moves_integers(),
             observes: Arc::default(),
             inputs: Arc::default(),
             knows_rows: self.rows.is_some(),
@@ -249,11 +250,11 @@ impl EvolutionStrategy {
     }
 
     /// What weights learn from: as configured, but [`Credit::Mean`] where estimates depend on earlier generations, and where only
-    /// integers are trained, which learn from votes.
+    /// integers are trained that a threshold of votes moves.
     pub fn credit(&self) -> Credit {
         let horizon = self.config.unroll_horizon.unwrap_or(1);
-        let by_part = horizon == 1 && self.table.trained(ParameterKind::Float).next().is_some();
-        if by_part { self.config.credit } else { Credit::Mean }
+        let can = self.table.trained(ParameterKind::Float).next().is_some() || self.chain.optimizer.moves_integers();
+        if horizon == 1 && (can || self.config.credit == Credit::Parts) { self.config.credit } else { Credit::Mean }
     }
 
     /// The noise to hold for a noise epoch; what was held for it before, if it was asked for last.

@@ -2,11 +2,11 @@
 
 use crate::fitness::Fitness;
 use crate::optimizer::Optimizer;
-use crate::population::Population;
+use crate::population::{EstimatePlan, Population, plans};
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use eggroll_core::ops::integer::{integer_type, sum_votes, update};
+use eggroll_core::ops::integer::{integer_type, sum_part_votes, sum_votes, update};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{IntegerRule, Role};
 
@@ -24,15 +24,19 @@ pub(super) fn step<M: Module>(
         return model;
     };
     let pair_votes = fitness.pair_votes(members, rule.levels());
-    if !rule.moves(&pair_votes) {
+    let plans = plans(population, fitness);
+    let by_part = plans.iter().any(EstimatePlan::is_by_part);
+    if !rule.moves(&pair_votes) && !by_part {
         return model;
     }
+    let part_votes =
+        if by_part { [false, true].map(|later| fitness.part_votes(members, later)) } else { Default::default() };
     let how = match optimizer.moves_integers() {
         true => How::Optimizer(optimizer, rate),
         false => How::Threshold(population.generation),
     };
     let done = vec![false; perturbation.table.entries().len()];
-    let mut step = VoteMapper { perturbation, pair_votes, rule, how, scores: None, done };
+    let mut step = VoteMapper { perturbation, pair_votes, plans, part_votes, rule, how, scores: None, done };
     model.map(&mut step)
 }
 
@@ -48,6 +52,10 @@ struct VoteMapper<'a> {
     perturbation: &'a Perturbation,
     /// Of every pair.
     pair_votes: Vec<i8>,
+    /// How the votes of each parameter are counted.
+    plans: Vec<EstimatePlan>,
+    /// Of every pair for every part, if some parameter learns by part: its own, and with those of later steps.
+    part_votes: [Vec<i8>; 2],
     rule: IntegerRule,
     how: How<'a>,
     /// The same on the device of the last parameter.
@@ -96,7 +104,15 @@ impl ModuleMapper for VoteMapper<'_> {
             How::Optimizer(optimizer, rate) => param.map(|value| {
                 let dtype = value.dtype();
                 let float = |values: Tensor<D, Int>| -> Tensor<D> { values.float().cast(DType::F32) };
-                let gradient = -float(sum_votes(noise, scores, rank, votes, value.dims()));
+                let shape = value.dims();
+                let sums = match &self.plans[position] {
+                    EstimatePlan::Parts { uses, acts_later, .. } => {
+                        let part_votes = &self.part_votes[usize::from(*acts_later)];
+                        sum_part_votes(noise, part_votes, &uses[0], rank, votes, [shape[0], shape[1]]).reshape(shape)
+                    }
+                    _ => sum_votes(noise, scores, rank, votes, shape),
+                };
+                let gradient = -float(sums);
                 optimizer.step_integer(rate.clone(), id, float(value), gradient).int().cast(dtype)
             }),
         }

@@ -2,9 +2,10 @@
 
 use super::{GatePrimitive, IntegerNoise, IntegerOps, primitive, traced};
 use crate::work::counters;
+use crate::work::device::is_on_host;
 use crate::work::profile::Component;
 use burn::backend::Dispatch;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{DType, Int, Tensor};
 
 /// One gate: its input, already multiplied, and its recurrent weight and bias.
 #[derive(Clone, Debug)]
@@ -31,23 +32,27 @@ pub struct Gate {
 ///
 /// # Shapes
 ///
-/// - state: `[members, width]`; any number of sequences without noise
-/// - starts: `[members · steps]`
-/// - output: `[members · steps, width]`, member-major, of the state's type
+/// - state: `[members · sequences, width]`
+/// - starts: `[members · sequences · steps]`
+/// - output: `[members · sequences · steps, width]`, member-major, of the state's type
 ///
 /// # Panics
 ///
 /// Panics if shapes do not fit, with the shapes.
 #[track_caller]
 pub fn gru(state: Tensor<2, Int>, starts: Tensor<1, Int>, forget: Gate, candidate: Gate) -> Tensor<2, Int> {
-    let ([members, width], [rows]) = (state.dims(), starts.dims());
+    let ([states, width], [rows]) = (state.dims(), starts.dims());
     assert!(
-        members > 0 && width > 0 && rows.is_multiple_of(members),
+        states > 0 && width > 0 && rows.is_multiple_of(states),
         "integer GRU: {rows} rows are not whole sequences of the states {:?}",
         state.dims()
     );
-    forget.check("forget", rows, members, width);
-    candidate.check("candidate", rows, members, width);
+    forget.check("forget", rows, states, width);
+    candidate.check("candidate", rows, states, width);
+    let on_host = is_on_host(&state.device()) && state.dtype() == DType::I8;
+    if let Some(members) = forget.members().or(candidate.members()).filter(|members| *members < states && !on_host) {
+        return sequence_by_sequence(state, starts, [forget, candidate], members);
+    }
     counters::add_launch();
     traced(Component::BaseProduct, || {
         let (forget, candidate) = (forget.into_primitive(), candidate.into_primitive());
@@ -55,9 +60,37 @@ pub fn gru(state: Tensor<2, Int>, starts: Tensor<1, Int>, forget: Gate, candidat
     })
 }
 
+/// Members that read several sequences, which only the kernels of CPUs take at once: one operation for each.
+fn sequence_by_sequence(
+    state: Tensor<2, Int>,
+    starts: Tensor<1, Int>,
+    gates: [Gate; 2],
+    members: usize,
+) -> Tensor<2, Int> {
+    let ([states, width], [rows]) = (state.dims(), starts.dims());
+    let (sequences, steps) = (states / members, rows / states);
+    let states = (0..sequences).map(|at| {
+        let state = state.clone().reshape([members, sequences, width]).slice_dim(1, at..at + 1);
+        let starts = starts.clone().reshape([members, sequences, steps]).slice_dim(1, at..at + 1);
+        let [forget, candidate] = gates.clone().map(|gate| {
+            let input = gate.input.reshape([members, sequences, steps * width]).slice_dim(1, at..at + 1);
+            Gate { input: input.reshape([members * steps, width]), ..gate }
+        });
+        let states = gru(state.reshape([members, width]), starts.reshape([members * steps]), forget, candidate);
+        states.reshape([members, 1, steps * width])
+    });
+    Tensor::cat(states.collect(), 1).reshape([rows, width])
+}
+
 impl Gate {
+    /// Those of its noise.
+    fn members(&self) -> Option<usize> {
+        let noise = self.weight_noise.as_ref().or(self.bias_noise.as_ref())?;
+        Some(noise.pairs.members())
+    }
+
     #[track_caller]
-    fn check(&self, name: &str, rows: usize, members: usize, width: usize) {
+    fn check(&self, name: &str, rows: usize, states: usize, width: usize) {
         assert!(
             self.input.dims() == [rows, width] && self.weight.dims() == [width, width] && self.bias.dims() == [width],
             "integer GRU: the {name} gate's input {:?}, weight {:?} and bias {:?} do not fit {rows} rows of width {width}",
@@ -73,8 +106,8 @@ impl Gate {
         }
         for noise in [&self.weight_noise, &self.bias_noise].into_iter().flatten() {
             assert!(
-                noise.pairs.members() == members,
-                "integer GRU: {members} states for {} members",
+                states.is_multiple_of(noise.pairs.members()),
+                "integer GRU: {states} states for {} members",
                 noise.pairs.members()
             );
         }

@@ -21,6 +21,7 @@ mod operands;
 mod perturbed_vector;
 pub(crate) mod portable;
 mod rotary;
+mod sum_part_votes;
 mod sum_votes;
 mod update;
 
@@ -50,6 +51,7 @@ pub mod backend {
 }
 pub use perturbed_vector::perturbed_vector;
 pub use rotary::rotary;
+pub use sum_part_votes::{MOST_PART_VOTE, sum_part_votes};
 pub use sum_votes::sum_votes;
 pub use update::update;
 

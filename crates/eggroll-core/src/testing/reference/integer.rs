@@ -251,6 +251,95 @@ pub fn votes(noise: &[i8], scores: &[i8], shape: [usize; 2], rank: usize, votes:
     sum
 }
 
+/// What parts gave a weight.
+#[derive(Clone, Debug)]
+pub enum PartRows {
+    /// Rows of `x·W`, one after the other.
+    Rows(Vec<i8>),
+    /// Rows of `x·Wᵀ`.
+    Transposed(Vec<i8>),
+    /// Rows of `W` that are looked up.
+    Indices(Vec<usize>),
+}
+
+/// The votes of every weight where each part votes on its own row: votes `[rows, pairs]`.
+pub fn part_votes(
+    noise: &[i8],
+    votes: &[i8],
+    given: &PartRows,
+    [d_input, d_output]: [usize; 2],
+    rank: usize,
+    kind: Votes,
+) -> Vec<i64> {
+    let each = rank * (d_input + d_output);
+    let pairs = noise.len() / each;
+    let value = |at: usize| match kind {
+        Votes::Values => i64::from(noise[at]),
+        Votes::Signs => i64::from(noise[at].signum()),
+    };
+    // Column k of the pairs' factors: of B for input i, of A for output o.
+    let b = |k: usize, i: usize| value(k / rank * each + k % rank * d_input + i);
+    let a = |k: usize, o: usize| value(k / rank * each + rank * d_input + k % rank * d_output + o);
+    let (rows, width) = match given {
+        PartRows::Rows(x) => (x.len() / d_input, d_output),
+        PartRows::Transposed(x) => (x.len() / d_output, d_input),
+        PartRows::Indices(indices) => (indices.len(), d_output),
+    };
+    let columns = pairs * rank;
+    let mut seen = vec![0; rows * columns];
+    for (at, seen) in seen.iter_mut().enumerate() {
+        let (row, k) = (at / columns, at % columns);
+        *seen = match given {
+            PartRows::Rows(x) => (0..d_input).map(|i| i64::from(x[row * d_input + i]) * b(k, i)).sum(),
+            PartRows::Transposed(x) => (0..d_output).map(|o| i64::from(x[row * d_output + o]) * a(k, o)).sum(),
+            PartRows::Indices(indices) => b(k, indices[row]),
+        };
+    }
+    let seen = narrowed(&seen, 128);
+    let other = |k: usize, at: usize| if let PartRows::Transposed(_) = given { b(k, at) } else { a(k, at) };
+    let mut sums = vec![0; rows * width];
+    for (at, sum) in sums.iter_mut().enumerate() {
+        let row = at / width;
+        let term = |k: usize| i64::from(votes[row * pairs + k / rank]) * seen[row * columns + k] * other(k, at % width);
+        *sum = (0..columns).map(term).sum();
+    }
+    let mut all = vec![0; d_input * d_output];
+    match given {
+        PartRows::Indices(indices) => {
+            for (at, sum) in narrowed(&sums, 128).iter().enumerate() {
+                all[indices[at / width] * d_output + at % width] += sum;
+            }
+        }
+        PartRows::Rows(x) | PartRows::Transposed(x) => {
+            let depth = x.len() / rows;
+            let square =
+                |row: usize| x[row * depth..(row + 1) * depth].iter().map(|v| i64::from(*v).pow(2)).sum::<i64>();
+            let squares: Vec<i64> = (0..rows).map(square).collect();
+            let nonzero = squares.iter().filter(|square| **square > 0).count().max(1) as i64;
+            let mean = squares.iter().sum::<i64>() / nonzero;
+            let share = |square: i64| if square == 0 { 0 } else { ((16 * mean + square / 2) / square).clamp(1, 127) };
+            let weighed =
+                narrowed(&sums, 32_768).into_iter().enumerate().map(|(at, sum)| sum * share(squares[at / width]));
+            let parts = narrowed(&weighed.collect::<Vec<_>>(), 128);
+            for (at, part) in parts.iter().enumerate() {
+                let (row, column) = (at / width, at % width);
+                for (from, x) in x[row * depth..(row + 1) * depth].iter().enumerate() {
+                    let [i, o] = if let PartRows::Rows(_) = given { [from, column] } else { [column, from] };
+                    all[i * d_output + o] += i64::from(*x) * part;
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Divided by the least power of two that leaves nothing above `most`, halves rounded up.
+fn narrowed(values: &[i64], most: i64) -> Vec<i64> {
+    let largest = values.iter().map(|value| value.abs()).max().unwrap_or(0);
+    let bits = (0..).find(|bits| largest <= most << bits).expect("some power is enough");
+    values.iter().map(|value| if bits == 0 { *value } else { (value + (1 << (bits - 1))) >> bits }).collect()
+}
+
 /// A weight after its vote.
 pub fn step(weight: i8, vote: i64, limit: i32) -> i8 {
     match vote {

@@ -6,6 +6,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::ops::integer;
+use eggroll_core::scope::acts_later;
 
 /// Configuration of an [`Attention`] part.
 #[derive(Config, Debug)]
@@ -105,7 +106,8 @@ impl Attention {
         let turned = |layer: &RoundedLinear| {
             by_row(layer.forward(x.clone()), |x| integer::rotary(x, steps, first, self.n_heads))
         };
-        let (query, key, value) = (turned(&self.query), turned(&self.key), self.value.forward(x.clone()));
+        let query = turned(&self.query);
+        let (key, value) = acts_later(|| (turned(&self.key), self.value.forward(x.clone())));
         observe("query", &query);
         observe("key", &key);
         observe("value", &value);

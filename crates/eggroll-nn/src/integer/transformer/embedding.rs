@@ -1,11 +1,12 @@
 //! An embedding that is the head too.
 
-use super::{by_row, constant_vector, noise, normal_matrix, vector};
+use super::{by_row, constant_vector, normal_matrix, perturbed, vector};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::ops::integer::{self, Rounding};
+use eggroll_core::scope::IntegerInput;
 
 /// Configuration of a [`TiedEmbedding`].
 #[derive(Config, Debug)]
@@ -56,8 +57,10 @@ impl TiedEmbedding {
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3, Int> {
         let [batch, steps] = tokens.dims();
         let rows = batch * steps;
-        let (noise, bias) = (noise(&self.weight, rows), Some(vector(&self.bias, rows)));
-        let y = integer::embedding(tokens.reshape([rows]), self.weight.val(), noise, bias, Rounding::Nearest);
+        let (tokens, weight) = (tokens.reshape([rows]), perturbed(&self.weight, rows));
+        weight.given(|| IntegerInput::Indices(tokens.clone()));
+        let (noise, bias) = (weight.noise.clone(), Some(vector(&self.bias, rows)));
+        let y = weight.made(integer::embedding(tokens, self.weight.val(), noise, bias, Rounding::Nearest));
         let [_, d_model] = y.dims();
         y.reshape([batch, steps, d_model])
     }
@@ -76,7 +79,9 @@ impl TiedEmbedding {
     pub fn logits<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         by_row(input, |x| {
             let [rows, _] = x.dims();
-            integer::head(x, self.weight.val(), noise(&self.weight, rows))
+            let weight = perturbed(&self.weight, rows);
+            weight.given(|| IntegerInput::Transposed(x.clone()));
+            integer::head(x, self.weight.val(), weight.noise)
         })
     }
 }

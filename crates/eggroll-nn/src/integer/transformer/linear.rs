@@ -1,11 +1,12 @@
 //! A linear layer.
 
-use super::{by_row, constant_vector, noise, normal_matrix, vector};
+use super::{by_row, constant_vector, normal_matrix, perturbed, vector};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::ops::integer::{self, Rounding};
+use eggroll_core::scope::IntegerInput;
 
 /// Configuration of a [`RoundedLinear`] layer.
 #[derive(Config, Debug)]
@@ -79,8 +80,10 @@ impl RoundedLinear {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         by_row(input, |x| {
             let [rows, _] = x.dims();
-            let (noise, bias) = (noise(&self.weight, rows), self.bias.as_ref().map(|bias| vector(bias, rows)));
-            integer::linear(x, self.weight.val(), noise, bias, self.activate, Rounding::Nearest)
+            let (weight, bias) = (perturbed(&self.weight, rows), self.bias.as_ref().map(|bias| vector(bias, rows)));
+            weight.given(|| IntegerInput::Rows(x.clone()));
+            let noise = weight.noise.clone();
+            weight.made(integer::linear(x, self.weight.val(), noise, bias, self.activate, Rounding::Nearest))
         })
     }
 }

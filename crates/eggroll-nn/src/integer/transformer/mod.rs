@@ -20,7 +20,7 @@ pub use model::{Transformer, TransformerBlock, TransformerConfig};
 pub use norm::{MeanNorm, MeanNormConfig};
 pub use state::TransformerState;
 
-use super::{constant_vector, noise, normal_matrix};
+use super::{constant_vector, normal_matrix, perturbed, vector_noise};
 use burn::module::Param;
 use burn::tensor::{Int, Tensor};
 use eggroll_core::ops::integer::{Rounding, Vector, add};
@@ -31,7 +31,7 @@ type Observe<'a, const D: usize> = &'a mut dyn FnMut(&str, &Tensor<D, Int>);
 /// A vector parameter for an operation on as many rows.
 #[track_caller]
 fn vector(parameter: &Param<Tensor<1, Int>>, rows: usize) -> Vector {
-    Vector { values: parameter.val(), noise: noise(parameter, rows) }
+    Vector { values: parameter.val(), noise: vector_noise(parameter, rows) }
 }
 
 /// Rows of the last axis, by an operation on a matrix.

@@ -1,6 +1,6 @@
-//! The recurrence of the minimal GRU: a block of members goes through all steps while their states stay in cache.
+//! The recurrence of the minimal GRU: a block of sequences goes through all steps while their states stay in cache.
 
-use super::noise::{NoiseSlice, VectorSlices};
+use super::noise::{NoiseSlice, VectorSlices, rows_of_member};
 use super::product::{LowRank, OFFSET, Packed, offset};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use super::tile::{COLUMNS, ROWS, Scale, Tile, load, store};
@@ -9,12 +9,12 @@ use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;
 use std::cell::Cell;
 
-/// Members of a block.
+/// Sequences of a block.
 const BLOCK: usize = 2 * ROWS;
 
 /// One gate on slices.
 pub(crate) struct GateSlices<'a> {
-    /// `x·W`: `[members · steps, width]`
+    /// `x·W`: `[sequences · steps, width]`
     pub(crate) input: &'a [i8],
     /// `[width, width]`
     pub(crate) weight: &'a [i8],
@@ -23,14 +23,16 @@ pub(crate) struct GateSlices<'a> {
     pub(crate) bias: VectorSlices<'a>,
 }
 
-/// Writes `out : [members · steps, width]` from `state : [members, width]`; `starts : [members · steps]`.
+/// Writes `out : [sequences · steps, width]` from `state : [sequences, width]`, the sequences of the first member first; `starts : [sequences · steps]`.
 pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &mut [i8]) {
     let width = gates[0].bias.values.len();
-    let members = state.len() / width;
-    let steps = starts.len() / members;
+    let sequences = state.len() / width;
+    let steps = starts.len() / sequences;
     if steps == 0 {
         return;
     }
+    let noises = gates.each_ref().map(|gate| gate.weight_noise.or(gate.bias.noise));
+    let each = rows_of_member(noises, sequences);
     let gates = gates.map(|gate| PackedGate {
         input: gate.input,
         recurrent: Packed::new(width, width, |k| &gate.weight[k * width..(k + 1) * width]),
@@ -42,7 +44,7 @@ pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &m
         let first = block * BLOCK;
         let count = out.len() / (steps * width);
         let state = &state[first * width..(first + count) * width];
-        let block = MemberBlock { first, count, steps, width, state, starts, gates: &gates, scale, out };
+        let block = SequenceBlock { first, count, each, steps, width, state, starts, gates: &gates, scale, out };
         // The scratch outside: closures inside would not be compiled for the instruction set.
         reuse(&SCRATCH, |scratch| dispatch(GruTask { block, scratch }));
     });
@@ -55,15 +57,17 @@ struct PackedGate<'a> {
     bias: VectorSlices<'a>,
 }
 
-struct MemberBlock<'a> {
-    /// First member.
+struct SequenceBlock<'a> {
+    /// First sequence.
     first: usize,
     count: usize,
+    /// Sequences of a member.
+    each: usize,
     steps: usize,
     width: usize,
     /// `[count, width]`
     state: &'a [i8],
-    /// Of all members.
+    /// Of all sequences.
     starts: &'a [bool],
     gates: &'a [PackedGate<'a>; 2],
     scale: Scale,
@@ -71,14 +75,14 @@ struct MemberBlock<'a> {
     out: &'a mut [i8],
 }
 
-/// What a block works on; buffers of whole tiles of members.
+/// What a block works on; buffers of whole tiles of sequences.
 #[derive(Default)]
 struct GruScratch {
     /// `h`: `[BLOCK, width]`
     state: Vec<i8>,
     /// `f`: `[BLOCK, width]`
     forget: Vec<i8>,
-    /// Biases of both gates as every member sees them, `[BLOCK, width]`.
+    /// Biases of both gates as the members see them, `[BLOCK, width]`.
     biases: [Vec<i8>; 2],
     /// `h` and `g`, unsigned: `[BLOCK, row bytes]`
     unsigned: [Vec<u8>; 2],
@@ -93,7 +97,7 @@ thread_local! {
 }
 
 struct GruTask<'a> {
-    block: MemberBlock<'a>,
+    block: SequenceBlock<'a>,
     scratch: &'a mut GruScratch,
 }
 
@@ -113,7 +117,7 @@ impl IntegerKernel for GruTask<'_> {
     }
 }
 
-impl MemberBlock<'_> {
+impl SequenceBlock<'_> {
     fn prepare(&self, scratch: &mut GruScratch) {
         let (count, width) = (self.count, self.width);
         let GruScratch { state, forget, biases, unsigned, offsets, t } = scratch;
@@ -127,9 +131,9 @@ impl MemberBlock<'_> {
             offsets[g].resize(BLOCK * rank, 0);
             t.resize(t.len().max(BLOCK * rank), 0);
             for m in 0..count {
-                gate.bias.of(self.first + m, Rounding::Floor, &mut biases[g][m * width..(m + 1) * width]);
+                gate.bias.of(self.member(m), Rounding::Floor, &mut biases[g][m * width..(m + 1) * width]);
                 if let Some(low_rank) = &gate.low_rank {
-                    low_rank.projection_offsets(self.first + m, &mut offsets[g][m * rank..(m + 1) * rank]);
+                    low_rank.projection_offsets(self.member(m), &mut offsets[g][m * rank..(m + 1) * rank]);
                 }
             }
         }
@@ -139,7 +143,13 @@ impl MemberBlock<'_> {
         }
     }
 
-    /// Forgets the states of members that start anew.
+    /// The member that reads a sequence of the block.
+    #[inline(always)]
+    fn member(&self, m: usize) -> usize {
+        (self.first + m) / self.each
+    }
+
+    /// Forgets the states of sequences that start anew.
     #[inline(always)]
     fn start(&self, scratch: &mut GruScratch, step: usize) {
         let (width, bytes) = (self.width, self.gates[0].recurrent.row_bytes());
@@ -211,7 +221,7 @@ impl MemberBlock<'_> {
         self.out = out;
     }
 
-    /// Calls `finish(member, first column, columns, x·W + v·U + b)` for all members and panels of a gate.
+    /// Calls `finish(member, first column, columns, x·W + v·U + b)` for all sequences and panels of a gate.
     ///
     /// # Safety
     ///
@@ -234,7 +244,7 @@ impl MemberBlock<'_> {
             for m in 0..self.count {
                 let (x, run) = (&unsigned[m * bytes..], m * rank..(m + 1) * rank);
                 // SAFETY: the processor has the instruction set by this function's contract.
-                unsafe { low_rank.project::<S>(self.first + m, x, &offsets[run.clone()], &mut t[run]) };
+                unsafe { low_rank.project::<S>(self.member(m), x, &offsets[run.clone()], &mut t[run]) };
             }
         }
         let mut sums: Tile = [[0; COLUMNS]; ROWS];
@@ -246,7 +256,7 @@ impl MemberBlock<'_> {
                 for (r, sums) in sums.iter().enumerate().take(self.count - tile) {
                     let m = tile + r;
                     let t = &t[m * rank..(m + 1) * rank];
-                    let term = gate.low_rank.as_ref().map(|low_rank| low_rank.term(self.first + m, t, first, columns));
+                    let term = gate.low_rank.as_ref().map(|low_rank| low_rank.term(self.member(m), t, first, columns));
                     // SAFETY: the processor has the instruction set by this function's contract.
                     let product = unsafe { S::finish(sums, term, &self.scale) };
                     let row = ((self.first + m) * self.steps + step) * width + first;

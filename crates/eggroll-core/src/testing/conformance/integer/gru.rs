@@ -19,7 +19,9 @@ struct GruCase {
     state: Vec<i8>,
     starts: Vec<i32>,
     width: usize,
-    members: usize,
+    sequences: usize,
+    /// That each member reads.
+    each: usize,
     gates: [HostGate; 2],
 }
 
@@ -30,10 +32,15 @@ struct GruNoise {
 }
 
 impl GruCase {
-    /// Without noise the members are sequences.
+    /// A sequence for each member.
     fn new(width: usize, pairs: u32, steps: usize, noise: Option<GruNoise>) -> Self {
-        let members = 2 * pairs as usize;
-        let rows = members * steps;
+        Self::of_members(1, width, pairs, steps, noise)
+    }
+
+    /// Members that read `each` sequences.
+    fn of_members(each: usize, width: usize, pairs: u32, steps: usize, noise: Option<GruNoise>) -> Self {
+        let sequences = 2 * pairs as usize * each;
+        let rows = sequences * steps;
         let gate = |salt: u32| HostGate {
             input: integers(rows * width, 70, 10 + salt),
             weight: integers(width * width, 100, 20 + salt),
@@ -45,16 +52,18 @@ impl GruCase {
             }),
         };
         let starts = (0..rows).map(|r| i32::from(r % 5 == 2)).collect();
-        Self { state: integers(members * width, 127, 8), starts, width, members, gates: [gate(0), gate(1)] }
+        let state = integers(sequences * width, 127, 8);
+        Self { state, starts, width, sequences, each, gates: [gate(0), gate(1)] }
     }
 
     fn expected(&self) -> Vec<i8> {
-        (0..self.members).flat_map(|m| self.member(m)).collect()
+        (0..self.sequences).flat_map(|sequence| self.sequence(sequence)).collect()
     }
 
-    fn member(&self, m: usize) -> Vec<i8> {
-        let (width, steps) = (self.width, self.starts.len() / self.members);
-        let noise = |gate: usize, of: usize| self.gates[gate].noise.as_ref().map(|noise| noise[of].member(m));
+    fn sequence(&self, m: usize) -> Vec<i8> {
+        let (width, steps) = (self.width, self.starts.len() / self.sequences);
+        let member = m / self.each;
+        let noise = |gate: usize, of: usize| self.gates[gate].noise.as_ref().map(|noise| noise[of].member(member));
         let bias = |gate: usize| oracle::vector(&self.gates[gate].bias, noise(gate, 1), Rounding::Floor);
         let biases = [bias(0), bias(1)];
         let mut state = self.state[m * width..(m + 1) * width].to_vec();
@@ -89,7 +98,7 @@ impl GruCase {
     }
 
     fn found(&self, on: &Implementation, [forget, candidate]: [Gate; 2]) -> Vec<i8> {
-        let state = on.ints(&self.state, [self.members, self.width]);
+        let state = on.ints(&self.state, [self.sequences, self.width]);
         found(on.integer_gru(state, on.indices(&self.starts), forget, candidate))
     }
 }
@@ -107,6 +116,19 @@ fn equals_oracle() {
                 assert!(case.found(&on, gates) == expected, "{}, {width}, {noise:?}", on.name);
             }
         }
+    }
+}
+
+/// Members that read several sequences, more than a block together.
+#[test]
+fn several_sequences() {
+    let case = GruCase::of_members(3, 19, 5, 4, Some(GruNoise { rank: 2, sigma_shift: 1 }));
+    for on in implementations() {
+        let gates = [0, 1].map(|gate| case.gate(&on, gate, false));
+        let state = on.ints(&case.state, [case.sequences, case.width]);
+        let [forget, candidate] = gates;
+        let states = gru(state, on.indices(&case.starts), forget, candidate);
+        assert!(found(states) == case.expected(), "{}", on.name);
     }
 }
 

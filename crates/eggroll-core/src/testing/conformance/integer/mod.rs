@@ -8,6 +8,7 @@ mod linear;
 mod log_likelihood;
 mod noise;
 mod norm;
+mod part_votes;
 mod perturbed_vector;
 mod update;
 
