@@ -20,7 +20,6 @@ use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::ops::{NoiseSource, row_projection};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{MatrixView, NoiseOnRows, ParameterTable, Role};
-pub(crate) use parts::with_later_steps;
 use parts::{ByPart, PartWeights};
 
 impl EvolutionStrategyConfig {

@@ -1,10 +1,8 @@
 //! What every pair counts in the estimate of every part.
 
+use crate::fitness::with_later_steps;
 use burn::tensor::Tensor;
 use eggroll_core::{NoiseOnRows, counters};
-
-/// How much of a later step's score counts for each step before it, of layers that [act on later steps](eggroll_core::scope::acts_later).
-const LATER: f32 = 0.5;
 
 /// What every pair counts for every part.
 pub(crate) struct PartWeights {
@@ -93,17 +91,4 @@ fn inverse_powers(powers: &[Option<Tensor<2>>], [parts, pairs]: [usize; 2]) -> (
     let means = powers.iter().map(|power| power.as_ref().map(mean)).collect();
     counters::add_host_read();
     (means, inverse.into_data().iter().collect())
-}
-
-/// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of so many steps.
-pub(crate) fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
-    let mut sums = own.to_vec();
-    for sequence in sums.chunks_mut(steps * pairs) {
-        for step in (1..steps).rev() {
-            let (before, after) = sequence.split_at_mut(step * pairs);
-            let before = &mut before[(step - 1) * pairs..];
-            before.iter_mut().zip(after).for_each(|(before, after)| *before += LATER * *after);
-        }
-    }
-    sums
 }

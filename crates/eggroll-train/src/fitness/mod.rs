@@ -9,6 +9,7 @@ mod utilities;
 
 pub use pair_statistics::PairStatistics;
 pub use pairs::fold_pairs;
+pub(crate) use pairs::with_later_steps;
 pub use scores::Scores;
 pub use shaping::{CustomShaping, FitnessShaping};
 

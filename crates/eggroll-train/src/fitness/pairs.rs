@@ -1,12 +1,14 @@
 //! The two members of a pair against each other.
 
 use super::Fitness;
-use crate::estimate::with_later_steps;
 use eggroll_core::integer::VoteLevels;
 use eggroll_core::ops::integer::MOST_PART_VOTE;
 use std::iter::Sum;
 
 const MOST_VOTE: f64 = MOST_PART_VOTE as f64;
+
+/// How much of a later step's score counts for each step before it, of layers that [act on later steps](eggroll_core::scope::acts_later).
+const LATER: f32 = 0.5;
 
 /// Folds shaped fitness into one weight for each antithetic pair: `f_{2q} − f_{2q+1}`.
 pub fn fold_pairs(shaped: &[f64]) -> Vec<f64> {
@@ -128,4 +130,17 @@ fn level(levels: VoteLevels, sign: i8, reaches: impl Fn(i128) -> bool) -> i8 {
         VoteLevels::Three => i8::from(reaches(3)),
         VoteLevels::Five => i8::from(reaches(2)) + i8::from(reaches(6)),
     }
+}
+
+/// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of so many steps.
+pub(crate) fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
+    let mut sums = own.to_vec();
+    for sequence in sums.chunks_mut(steps * pairs) {
+        for step in (1..steps).rev() {
+            let (before, after) = sequence.split_at_mut(step * pairs);
+            let before = &mut before[(step - 1) * pairs..];
+            before.iter_mut().zip(after).for_each(|(before, after)| *before += LATER * *after);
+        }
+    }
+    sums
 }
