@@ -23,7 +23,7 @@ const SHARE: u64 = 16;
 const MOST_SHARE: u64 = 127;
 
 /// `Σ_t s_t·x_tᵀ·Σ_q v_tq·(x_t·b_q)·a_q`: the votes `v_tq` of pairs for part `t`, as an estimate projected onto the row `x_t` that the part gave the
-/// weight; summed over columns for a higher rank. It replaces [`sum_votes`](super::sum_votes), in which every part has the votes `Σ_t v_tq`.
+/// weight; summed over columns for a higher rank. It replaces [`sum_votes`](super::sum_votes()), in which every part has the votes `Σ_t v_tq`.
 ///
 /// Products become narrow before they are multiplied again: `x_t·b_q` to ±128 and the sum over pairs to ±32,768 and again to ±128, by powers of two that
 /// the largest magnitude decides, halves rounded up. The share `s_t = 16·mean|x|²/|x_t|²`, from 1 to 127, stands for the `1/|x_t|²` of a projection; it is 0 for a row of zeros.
@@ -34,7 +34,7 @@ const MOST_SHARE: u64 = 127;
 ///
 /// # Shapes
 ///
-/// - noise: `[pairs, rank · (d_input + d_output)]`, as [`sum_votes`](super::sum_votes) takes it
+/// - noise: `[pairs, rank · (d_input + d_output)]`, as [`sum_votes`](super::sum_votes()) takes it
 /// - votes: `[rows, pairs]`, row-major, from −7 to 7
 /// - input: rows of int8 values in float32
 /// - output: `shape`, of type I32
