@@ -65,6 +65,18 @@ pub trait LanguageModel: ByteModel + Sync {
     }
 }
 
+/// A score for every token of sequences that all members have read: `[members, sequences, steps]` of targets `[sequences, steps]`.
+fn token_scores<M: ByteModel<Kind = Int, LogLikelihood = Tensor<1, Int>>>(
+    members: &MemberChunk,
+    logits: Tensor<3, Int>,
+    targets: Tensor<2, Int>,
+) -> Tensor<3, Int> {
+    let [sequences, steps] = targets.dims();
+    let targets = members.repeat(targets).flatten::<1>(0, 1);
+    let [rows] = targets.dims();
+    M::log_likelihood(logits.flatten::<2>(0, 1), targets, rows).reshape([members.count(), sequences, steps])
+}
+
 impl LanguageModel for EggModel {
     const NAME: &'static str = "integer";
     type Saved = SavedState;
@@ -79,14 +91,10 @@ impl LanguageModel for EggModel {
 
     fn evaluate_by_token(&self, population: &Population, streams: &ByteStreams, state: &mut EggState) -> Fitness {
         let batch = streams.batch(population.generation(), 1, &self.device());
-        let [sequences, steps] = batch.targets.dims();
         let fitness = population.evaluate(|members| {
             let layers = state.layers.iter().map(|layer| members.repeat(layer.clone())).collect();
             let (logits, _) = EggModel::forward(self, members.repeat(batch.inputs.clone()), EggState { layers });
-            let targets = members.repeat(batch.targets.clone()).flatten::<1>(0, 1);
-            let [rows] = targets.dims();
-            let scores = <Self as ByteModel>::log_likelihood(logits.flatten::<2>(0, 1), targets, rows);
-            scores.reshape([members.count(), sequences, steps])
+            token_scores::<Self>(members, logits, batch.targets.clone())
         });
         *state = EggModel::forward(self, batch.inputs, state.clone()).1;
         fitness
@@ -117,15 +125,11 @@ impl LanguageModel for Transformer {
 
     fn evaluate_by_token(&self, population: &Population, streams: &ByteStreams, _: &mut TransformerState) -> Fitness {
         let batch = streams.batch(population.generation(), 1, &self.device());
-        let [sequences, steps] = batch.targets.dims();
         population.evaluate(|members| {
             let tokens = members.repeat(batch.inputs.clone());
             let [rows, _] = tokens.dims();
             let (logits, _) = ByteModel::forward(self, tokens, ByteModel::initial_state(self, rows));
-            let targets = members.repeat(batch.targets.clone()).flatten::<1>(0, 1);
-            let [rows] = targets.dims();
-            let scores = <Self as ByteModel>::log_likelihood(logits.flatten::<2>(0, 1), targets, rows);
-            scores.reshape([members.count(), sequences, steps])
+            token_scores::<Self>(members, logits, batch.targets.clone())
         })
     }
 

@@ -1,6 +1,7 @@
 //! Results of an evaluation: float scores, or exact integer scores, on a device or on the host.
 
 use super::{Fitness, to_host};
+use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
 use std::fmt::Display;
 
@@ -40,9 +41,8 @@ impl Scores for Tensor<2> {
     }
 
     fn read(chunks: Vec<Self>) -> Fitness {
-        let tasks_first = Tensor::cat(chunks, 0).transpose(); // [tasks, members]
-        let ([tasks, _], count) = (tasks_first.dims(), tasks_first.shape().num_elements());
-        Fitness::read(tasks_first.reshape([count])).with_tasks(tasks)
+        let (scores, tasks) = tasks_first(chunks);
+        Fitness::read(scores).with_tasks(tasks)
     }
 }
 
@@ -54,12 +54,8 @@ impl Scores for Tensor<3> {
     }
 
     fn read(chunks: Vec<Self>) -> Fitness {
-        let [_, sequences, steps] = chunks[0].dims();
-        let flat = |chunk: Self| {
-            let [members, ..] = chunk.dims();
-            chunk.reshape([members, sequences * steps])
-        };
-        Tensor::<2>::read(chunks.into_iter().map(flat).collect()).with_steps(steps)
+        let (parts, steps) = steps_as_parts(chunks);
+        Tensor::<2>::read(parts).with_steps(steps)
     }
 }
 
@@ -87,9 +83,8 @@ impl Scores for Tensor<2, Int> {
     }
 
     fn read(chunks: Vec<Self>) -> Fitness {
-        let tasks_first = Tensor::cat(chunks, 0).transpose(); // [tasks, members]
-        let ([tasks, _], count) = (tasks_first.dims(), tasks_first.shape().num_elements());
-        Tensor::<1, Int>::read(vec![tasks_first.reshape([count])]).with_tasks(tasks)
+        let (scores, tasks) = tasks_first(chunks);
+        Tensor::<1, Int>::read(vec![scores]).with_tasks(tasks)
     }
 }
 
@@ -100,13 +95,26 @@ impl Scores for Tensor<3, Int> {
     }
 
     fn read(chunks: Vec<Self>) -> Fitness {
-        let [_, sequences, steps] = chunks[0].dims();
-        let flat = |chunk: Self| {
-            let [members, ..] = chunk.dims();
-            chunk.reshape([members, sequences * steps])
-        };
-        Tensor::<2, Int>::read(chunks.into_iter().map(flat).collect()).with_steps(steps)
+        let (parts, steps) = steps_as_parts(chunks);
+        Tensor::<2, Int>::read(parts).with_steps(steps)
     }
+}
+
+/// The scores `[tasks · members]` of chunks `[members, tasks]`, and the tasks.
+fn tasks_first<K: Basic>(chunks: Vec<Tensor<2, K>>) -> (Tensor<1, K>, usize) {
+    let scores = Tensor::cat(chunks, 0).transpose(); // [tasks, members]
+    let ([tasks, _], count) = (scores.dims(), scores.shape().num_elements());
+    (scores.reshape([count]), tasks)
+}
+
+/// The chunks `[members, sequences, steps]` as `[members, sequences · steps]`, and the steps.
+fn steps_as_parts<K: Basic>(chunks: Vec<Tensor<3, K>>) -> (Vec<Tensor<2, K>>, usize) {
+    let [_, sequences, steps] = chunks[0].dims();
+    let parts = chunks.into_iter().map(|chunk| {
+        let [members, ..] = chunk.dims();
+        chunk.reshape([members, sequences * steps])
+    });
+    (parts.collect(), steps)
 }
 
 /// A score as an integer of 32 bits.
