@@ -88,7 +88,9 @@ impl ActiveParameter {
     /// The parameter's noise for an integer operation; notes that it is used. `None` if it is frozen, or members have no noise.
     pub fn integer_noise(&self) -> Option<IntegerNoise> {
         self.frame.uses.borrow_mut()[self.position].add(ParameterUse::Other);
-        self.frame.perturbation.integer(self.position, self.frame.pairs)
+        // Held noise has no scale that could be 0.
+        let has_noise = self.frame.inputs.is_none() && self.frame.moves.is_none();
+        has_noise.then(|| self.frame.perturbation.integer(self.position, self.frame.pairs)).flatten()
     }
 
     /// Checks that `rows`, which an operation is about to take as those of all members, were made so.

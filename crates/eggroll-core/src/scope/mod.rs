@@ -84,7 +84,7 @@ impl Perturbation {
         Some(self.parameter(position))
     }
 
-    /// The held noise of the integer parameter at `position`, for the members of `pairs`; `None` if it has none, and for a sigma of 0.
+    /// The held noise of the integer parameter at `position`, for the members of `pairs`; `None` if it has none.
     ///
     /// # Panics
     ///
@@ -94,7 +94,7 @@ impl Perturbation {
             Role::LowRank { rank } => rank,
             _ => 0,
         };
-        let sigma_shift = self.noiser.properties().integer.filter(|_| self.sigma != 0.0)?.sigma_shift();
+        let sigma_shift = self.noiser.properties().integer?.sigma_shift();
         let noise = self.held.integer(position)?.clone();
         let first_pair = self.held.first_pair();
         Some(IntegerNoise { noise, first_pair, rank, sigma_shift, pairs })

@@ -110,9 +110,9 @@ impl MinimalGru {
                 return None;
             }
             let states = integer::gru(state.clone(), starts.clone(), forget.clone(), candidate);
-            let given = || GivenStates::new(&states, state.clone(), &starts, &forget);
-            hidden[0].given(|| IntegerInput::Rows(given().before));
-            hidden[1].given(|| IntegerInput::Rows(given().gated));
+            let before = || states_before(&states, state.clone(), &starts);
+            hidden[0].given(|| IntegerInput::Rows(before()));
+            hidden[1].given(|| IntegerInput::Rows(gated(before(), &forget)));
             Some(states)
         });
         let Some(states) = states else {
@@ -124,28 +124,23 @@ impl MinimalGru {
     }
 }
 
-/// What a recurrence gave its recurrent weights, of members without noise: `[batch · steps, width]`.
-struct GivenStates {
-    /// `h`, which multiplies the forget gate's.
-    before: Tensor<2, Int>,
-    /// `g = ⌊(f + 127)·h / 2⁸⌋`, which multiplies the candidate's.
-    gated: Tensor<2, Int>,
+/// The state `h` before every step, which multiplies the forget gate's recurrent weight: `[batch · steps, width]`.
+fn states_before(states: &Tensor<2, Int>, first: Tensor<2, Int>, starts: &Tensor<1, Int>) -> Tensor<2, Int> {
+    let ([batch, width], [rows], dtype) = (first.dims(), starts.dims(), states.dtype());
+    let steps = rows / batch;
+    let earlier = states.clone().reshape([batch, steps, width]).slice_dim(1, 0..steps - 1);
+    let before = Tensor::cat(vec![first.cast(dtype).reshape([batch, 1, width]), earlier], 1).reshape([rows, width]);
+    let begins = starts.clone().not_equal_elem(0).reshape([rows, 1]).expand([rows, width]);
+    before.mask_fill(begins, 0)
 }
 
-impl GivenStates {
-    fn new(states: &Tensor<2, Int>, first: Tensor<2, Int>, starts: &Tensor<1, Int>, forget: &Gate) -> Self {
-        let ([batch, width], [rows], dtype) = (first.dims(), starts.dims(), states.dtype());
-        let steps = rows / batch;
-        let earlier = states.clone().reshape([batch, steps, width]).slice_dim(1, 0..steps - 1);
-        let before = Tensor::cat(vec![first.cast(dtype).reshape([batch, 1, width]), earlier], 1).reshape([rows, width]);
-        let fresh = starts.clone().not_equal_elem(0).reshape([rows, 1]).expand([rows, width]);
-        let before = before.mask_fill(fresh, 0);
-        let product = integer::linear(before.clone(), forget.weight.clone(), None, None, false, Rounding::Floor);
-        // Sums of int8 fit float32.
-        let float = |values: Tensor<2, Int>| values.float().cast(DType::F32);
-        let bias = float(forget.bias.clone().reshape([1, width]));
-        let forgets = (float(forget.input.clone()) + float(product) + bias).clamp(-INT8_LIMIT, INT8_LIMIT);
-        let gated = ((forgets + INT8_LIMIT) * float(before.clone()) / 256.0).floor().int().cast(dtype);
-        Self { before, gated }
-    }
+/// `g = ⌊(f + 127)·h / 2⁸⌋` of members without noise, which multiplies the candidate's recurrent weight.
+fn gated(before: Tensor<2, Int>, forget: &Gate) -> Tensor<2, Int> {
+    let ([_, width], dtype) = (before.dims(), before.dtype());
+    let product = integer::linear(before.clone(), forget.weight.clone(), None, None, false, Rounding::Floor);
+    // Sums of int8 fit float32.
+    let float = |values: Tensor<2, Int>| values.float().cast(DType::F32);
+    let bias = float(forget.bias.clone().reshape([1, width]));
+    let forgets = (float(forget.input.clone()) + float(product) + bias).clamp(-INT8_LIMIT, INT8_LIMIT);
+    ((forgets + INT8_LIMIT) * float(before) / 256.0).floor().int().cast(dtype)
 }
