@@ -2,15 +2,14 @@
 
 use super::{GatePrimitive, IntegerNoise, IntegerOps, primitive, traced};
 use crate::work::counters;
-use crate::work::device::is_on_host;
 use crate::work::profile::Component;
 use burn::backend::Dispatch;
-use burn::tensor::{DType, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 
 /// One gate: its input, already multiplied, and its recurrent weight and bias.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// `x·W` for all rows: `[members · steps, width]`
+    /// `x·W` for all rows: `[members · sequences · steps, width]`
     pub input: Tensor<2, Int>,
     /// `U`: `[width, width]`
     pub weight: Tensor<2, Int>,
@@ -27,7 +26,7 @@ pub struct Gate {
 /// - `f = clip(x·W_f + h·U_f + b_f)`, `g = ⌊(f + 127)·h / 2⁸⌋`
 /// - `c = clip(x·W_h + g·U_h + b_h)`, `h' = h + ⌊(f + 127)·(c − h) / 2⁸⌋` in wrapping int8
 ///
-/// The output of a step is its state `h'`; the last row of a member is the state to continue from. Where `starts` is not 0 the state
+/// The output of a step is its state `h'`; the last row of a sequence is the state to continue from. Where `starts` is not 0 the state
 /// is 0 before the step.
 ///
 /// # Shapes
@@ -49,10 +48,6 @@ pub fn gru(state: Tensor<2, Int>, starts: Tensor<1, Int>, forget: Gate, candidat
     );
     forget.check("forget", rows, states, width);
     candidate.check("candidate", rows, states, width);
-    let on_host = is_on_host(&state.device()) && state.dtype() == DType::I8;
-    if let Some(members) = forget.members().or(candidate.members()).filter(|members| *members < states && !on_host) {
-        return sequence_by_sequence(state, starts, [forget, candidate], members);
-    }
     counters::add_launch();
     traced(Component::BaseProduct, || {
         let (forget, candidate) = (forget.into_primitive(), candidate.into_primitive());
@@ -60,35 +55,7 @@ pub fn gru(state: Tensor<2, Int>, starts: Tensor<1, Int>, forget: Gate, candidat
     })
 }
 
-/// Members that read several sequences, which only the kernels of CPUs take at once: one operation for each.
-fn sequence_by_sequence(
-    state: Tensor<2, Int>,
-    starts: Tensor<1, Int>,
-    gates: [Gate; 2],
-    members: usize,
-) -> Tensor<2, Int> {
-    let ([states, width], [rows]) = (state.dims(), starts.dims());
-    let (sequences, steps) = (states / members, rows / states);
-    let states = (0..sequences).map(|at| {
-        let state = state.clone().reshape([members, sequences, width]).slice_dim(1, at..at + 1);
-        let starts = starts.clone().reshape([members, sequences, steps]).slice_dim(1, at..at + 1);
-        let [forget, candidate] = gates.clone().map(|gate| {
-            let input = gate.input.reshape([members, sequences, steps * width]).slice_dim(1, at..at + 1);
-            Gate { input: input.reshape([members * steps, width]), ..gate }
-        });
-        let states = gru(state.reshape([members, width]), starts.reshape([members * steps]), forget, candidate);
-        states.reshape([members, 1, steps * width])
-    });
-    Tensor::cat(states.collect(), 1).reshape([rows, width])
-}
-
 impl Gate {
-    /// Those of its noise.
-    fn members(&self) -> Option<usize> {
-        let noise = self.weight_noise.as_ref().or(self.bias_noise.as_ref())?;
-        Some(noise.pairs.members())
-    }
-
     #[track_caller]
     fn check(&self, name: &str, rows: usize, states: usize, width: usize) {
         assert!(

@@ -149,28 +149,28 @@ impl GruTile {
     pub(crate) fn new(
         client: &Client,
         packing: Packing,
-        [members, width]: [usize; 2],
+        [sequences, width]: [usize; 2],
         rank: usize,
         [forget, candidate]: [GateNoise; 2],
     ) -> Self {
         let words = width.div_ceil(packing.values());
         let across = units(client, words) as usize;
-        let down = units(client, words.saturating_mul(members)) as usize / across;
-        let most = (down.max(1) * MAX_SEQUENCES).min(members.next_power_of_two());
+        let down = units(client, words.saturating_mul(sequences)) as usize / across;
+        let most = (down.max(1) * MAX_SEQUENCES).min(sequences.next_power_of_two());
         let (capacity, rank_capacity) = (words, rank.next_power_of_two());
-        let tile = |sequences: usize| {
-            let each = sequences.min(MAX_SEQUENCES);
-            let (down, lanes) = (sequences / each, PROJECTION_LANES);
+        let tile = |of_cube: usize| {
+            let each = of_cube.min(MAX_SEQUENCES);
+            let (down, lanes) = (of_cube / each, PROJECTION_LANES);
             let form = Form::Value;
             Self { across, down, each, capacity, rank_capacity, lanes, packing, form, forget, candidate }
         };
         let shared = client.properties().hardware.max_shared_memory_size;
-        let mut sequences = most.max(1);
+        let mut of_cube = most.max(1);
         // Two cubes beside each other hide their waiting.
-        while sequences > 1 && (members.div_ceil(sequences) < BUSY || 2 * tile(sequences).shared_bytes() > shared) {
-            sequences /= 2;
+        while of_cube > 1 && (sequences.div_ceil(of_cube) < BUSY || 2 * tile(of_cube).shared_bytes() > shared) {
+            of_cube /= 2;
         }
-        tile(sequences)
+        tile(of_cube)
     }
 
     pub(crate) const fn units(&self) -> usize {
@@ -178,12 +178,12 @@ impl GruTile {
     }
 
     /// Sequences of a cube.
-    pub(crate) const fn members(&self) -> usize {
+    pub(crate) const fn sequences(&self) -> usize {
         self.down * self.each
     }
 
     fn shared_bytes(&self) -> usize {
-        4 * self.members() * (3 * self.capacity + self.rank_capacity * (self.lanes + 1))
+        4 * self.sequences() * (3 * self.capacity + self.rank_capacity * (self.lanes + 1))
     }
 
     /// What `steps` steps of `width` ask for, under noise of `rank` columns at most.
@@ -192,7 +192,7 @@ impl GruTile {
         let turns = words.div_ceil(self.across);
         let gate = |noise: GateNoise| {
             let rank = if noise.weight { rank } else { 0 };
-            let runs = self.members() * rank;
+            let runs = self.sequences() * rank;
             let items = (runs * self.lanes).div_ceil(self.units());
             let projection = items * (1 + words.div_ceil(self.lanes)) + runs.div_ceil(self.units());
             projection + turns * (1 + words + self.each * self.packing.values() * rank)

@@ -10,7 +10,9 @@ use cubecl::prelude::*;
 /// Sizes of a recurrence.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct GruSizes {
-    pub members: usize,
+    pub sequences: usize,
+    /// Sequences of a member.
+    pub each: usize,
     pub steps: usize,
     pub width: usize,
     pub divisor: i32,
@@ -36,13 +38,13 @@ struct UnitColumns {
     word: usize,
     /// The first sequence of the unit in the cube, and that of the cube.
     first: usize,
-    first_member: usize,
+    first_sequence: usize,
 }
 
 /// Sequence `s` of a unit; behind the last stands a copy of it, which is not written.
 #[cube]
-fn member_of(place: &UnitColumns, sizes: &GruSizes, #[comptime] s: usize) -> usize {
-    (place.first_member + place.first + s).min(sizes.members - 1)
+fn sequence_of(place: &UnitColumns, sizes: &GruSizes, #[comptime] s: usize) -> usize {
+    (place.first_sequence + place.first + s).min(sizes.sequences - 1)
 }
 
 #[cube(launch)]
@@ -67,23 +69,23 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
     #[define(I)] _elem: ElemType,
     #[define(T)] _start_elem: ElemType,
 ) {
-    let first_member = CUBE_POS * tile.members();
-    if first_member >= sizes.members {
+    let first_sequence = CUBE_POS * tile.sequences();
+    if first_sequence >= sizes.sequences {
         terminate!();
     }
     let words = sizes.width.div_ceil(tile.packing.values());
     let first = UNIT_POS as usize / tile.across * tile.each;
-    let mut h = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.capacity));
-    let mut gated = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.capacity));
-    let mut share = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.capacity));
-    let mut partial = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.rank_capacity * tile.lanes));
-    let mut projected = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.rank_capacity));
+    let mut h = Shared::<[i32]>::new_slice(comptime!(tile.sequences() * tile.capacity));
+    let mut gated = Shared::<[i32]>::new_slice(comptime!(tile.sequences() * tile.capacity));
+    let mut share = Shared::<[i32]>::new_slice(comptime!(tile.sequences() * tile.capacity));
+    let mut partial = Shared::<[i32]>::new_slice(comptime!(tile.sequences() * tile.rank_capacity * tile.lanes));
+    let mut projected = Shared::<[i32]>::new_slice(comptime!(tile.sequences() * tile.rank_capacity));
     let mut word = UNIT_POS as usize % tile.across;
     while word < words {
-        let place = UnitColumns { word, first, first_member };
+        let place = UnitColumns { word, first, first_sequence };
         #[unroll]
         for s in 0..tile.each {
-            let start = member_of(&place, &sizes, s) * sizes.state_stride;
+            let start = sequence_of(&place, &sizes, s) * sizes.state_stride;
             h[(first + s) * tile.capacity + word] =
                 row_word::<I>(state, start, word * tile.packing.values(), sizes.width, tile.form, tile.packing);
         }
@@ -94,10 +96,10 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
         // A word is always the same unit's.
         let mut word = UNIT_POS as usize % tile.across;
         while word < words {
-            let place = UnitColumns { word, first, first_member };
+            let place = UnitColumns { word, first, first_sequence };
             #[unroll]
             for s in 0..tile.each {
-                if i32::cast_from(starts[member_of(&place, &sizes, s) * sizes.steps + step]) != 0i32 {
+                if i32::cast_from(starts[sequence_of(&place, &sizes, s) * sizes.steps + step]) != 0i32 {
                     h[(first + s) * tile.capacity + word] = 0i32;
                 }
             }
@@ -105,11 +107,11 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
         }
         sync_cube();
         if comptime!(tile.forget.weight) {
-            project::<I>(&mut projected, &mut partial, &h, forget_held, &forget.weight, first_member, &sizes, tile);
+            project::<I>(&mut projected, &mut partial, &h, forget_held, &forget.weight, first_sequence, &sizes, tile);
         }
         let mut word = UNIT_POS as usize % tile.across;
         while word < words {
-            let place = UnitColumns { word, first, first_member };
+            let place = UnitColumns { word, first, first_sequence };
             let sums = sums::<I>(
                 &h,
                 &projected,
@@ -146,11 +148,11 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
         sync_cube();
         if comptime!(tile.candidate.weight) {
             let noise = &candidate.weight;
-            project::<I>(&mut projected, &mut partial, &gated, candidate_held, noise, first_member, &sizes, tile);
+            project::<I>(&mut projected, &mut partial, &gated, candidate_held, noise, first_sequence, &sizes, tile);
         }
         let mut word = UNIT_POS as usize % tile.across;
         while word < words {
-            let place = UnitColumns { word, first, first_member };
+            let place = UnitColumns { word, first, first_sequence };
             let sums = sums::<I>(
                 &gated,
                 &projected,
@@ -182,8 +184,8 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
                     after = put(after, next, j, tile.packing);
                 }
                 h[at] = after;
-                if first_member + first + s < sizes.members {
-                    let row = (first_member + first + s) * sizes.steps + step;
+                if first_sequence + first + s < sizes.sequences {
+                    let row = (first_sequence + first + s) * sizes.steps + step;
                     write::<I>(outputs, row * sizes.width, word, after, sizes.width, tile);
                 }
             }
@@ -209,7 +211,7 @@ fn write<I: Int>(outputs: &mut [I], start: usize, word: usize, values: i32, widt
     }
 }
 
-/// `v·B` of the pairs of the cube's sequences: `[members, rank]`.
+/// `v·B` of the pairs of the cube's sequences: `[sequences, rank]`.
 #[cube]
 fn project<I: Int>(
     projected: &mut Shared<[i32]>,
@@ -217,17 +219,18 @@ fn project<I: Int>(
     v: &Shared<[i32]>,
     held: &[I],
     noise: &MaterializedNoise,
-    first_member: usize,
+    first_sequence: usize,
     sizes: &GruSizes,
     #[comptime] tile: GruTile,
 ) {
     let words = sizes.width.div_ceil(tile.packing.values());
-    let runs = tile.members() * noise.rank;
+    let runs = tile.sequences() * noise.rank;
     let mut item = UNIT_POS as usize;
     while item < runs * tile.lanes {
         let (run, lane) = (item / tile.lanes, item % tile.lanes);
         let (local, k) = (run / noise.rank, run % noise.rank);
-        let start = noise_start(noise, (first_member + local).min(sizes.members - 1)) + k * sizes.width;
+        let start =
+            noise_start(noise, (first_sequence + local).min(sizes.sequences - 1) / sizes.each) + k * sizes.width;
         let mut sum = 0i32;
         let mut word = lane;
         while word < words {
@@ -275,8 +278,9 @@ fn sums<I: Int>(
     let plain = row_word::<I>(bias, 0usize.runtime(), column, width, tile.form, tile.packing);
     #[unroll]
     for s in 0..tile.each {
-        let member = member_of(place, sizes, s);
-        let row = (member * sizes.steps + step) * gate.input_stride;
+        let sequence = sequence_of(place, sizes, s);
+        let member = sequence / sizes.each;
+        let row = (sequence * sizes.steps + step) * gate.input_stride;
         let input = row_word::<I>(input, row, column, width, tile.form, tile.packing);
         let mut factor = 0i32;
         let mut other = 0i32;

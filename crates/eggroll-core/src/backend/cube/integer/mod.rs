@@ -149,19 +149,19 @@ impl IntegerOps for CubeBackend {
 
     fn integer_gru(state: CubeTensor, starts: CubeTensor, forget: CubeGate, candidate: CubeGate) -> CubeTensor {
         let gates = [&forget, &candidate];
-        let [members, width] = state.meta.shape().dims();
+        let [sequences, width] = state.meta.shape().dims();
         let noises =
             gates.map(|gate| GateNoise { weight: is_there(&gate.weight_noise), bias: is_there(&gate.bias_noise) });
         let largest_rank = gates.map(|gate| rank(&gate.weight_noise)).into_iter().max().unwrap_or(1);
         let packing = Packing::new(&state.client, state.dtype);
-        let tile = GruTile::new(&state.client, packing, [members, width], largest_rank, noises);
+        let tile = GruTile::new(&state.client, packing, [sequences, width], largest_rank, noises);
         let output = size(&starts) * width;
         let sizes = gates.map(|gate| {
             let noise = held(&gate.weight_noise).max(held(&gate.bias_noise));
             extent(&gate.input).max(extent(&gate.weight)).max(noise)
         });
         let largest = output.max(extent(&state)).max(sizes[0]).max(sizes[1]);
-        let demand = tile.demand([size(&starts) / members.max(1), width], largest_rank, largest);
+        let demand = tile.demand([size(&starts) / sequences.max(1), width], largest_rank, largest);
         if output > 0 && reads(&starts) && runs(&state, &demand) {
             let dtype = state.dtype;
             let gates = [forget, candidate].map(|gate| launch::GateOperands::new(gate, dtype));

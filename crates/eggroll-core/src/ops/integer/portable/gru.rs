@@ -1,7 +1,7 @@
 //! The recurrence of the minimal GRU, step after step.
 
 use super::linear::product;
-use super::{PairNoise, clip, dims, floor_shift, is_nonzero, not, reshape, wide};
+use super::{PairNoise, by_member, clip, dims, floor_shift, is_nonzero, not, reshape, wide};
 use crate::arithmetic::integer::{INT8_LIMIT, Rounding};
 use crate::ops::integer::GatePrimitive;
 use burn::backend::tensor::IntTensor;
@@ -14,30 +14,30 @@ pub(crate) fn gru<B: Backend>(
     forget: GatePrimitive<B>,
     candidate: GatePrimitive<B>,
 ) -> IntTensor<B> {
-    let ([members, width], rows, dtype) = (dims::<B>(&state), starts.shape()[0], state.dtype());
-    let steps = rows / members;
+    let ([sequences, width], rows, dtype) = (dims::<B>(&state), starts.shape()[0], state.dtype());
+    let steps = rows / sequences;
     if steps == 0 {
         return B::int_slice(state, &[Slice::from(0..0), Slice::from(0..width)]);
     }
-    let keep = reshape::<B, 2>(not::<B>(is_nonzero::<B>(wide::<B>(starts))), [members, steps]);
-    let (forget, candidate) = (WideGate::new(forget, members), WideGate::new(candidate, members));
+    let keep = reshape::<B, 2>(not::<B>(is_nonzero::<B>(wide::<B>(starts))), [sequences, steps]);
+    let (forget, candidate) = (WideGate::new(forget, sequences), WideGate::new(candidate, sequences));
     let mut h = wide::<B>(state);
     let mut outputs = Vec::with_capacity(steps);
     for step in 0..steps {
-        let at = [Slice::from(0..members), Slice::from(step..step + 1)];
-        h = B::int_mul(h, B::int_slice(keep.clone(), &at)); // [members, width] · [members, 1]
+        let at = [Slice::from(0..sequences), Slice::from(step..step + 1)];
+        h = B::int_mul(h, B::int_slice(keep.clone(), &at)); // [sequences, width] · [sequences, 1]
         let share = B::int_add_scalar(forget.at(step, h.clone()), Scalar::from(INT8_LIMIT));
         let gated = floor_shift::<B>(B::int_mul(share.clone(), h.clone()), 8);
         let change = B::int_sub(candidate.at(step, gated), h.clone());
         h = wrap::<B>(B::int_add(h, floor_shift::<B>(B::int_mul(share, change), 8)));
-        outputs.push(reshape::<B, 3>(h.clone(), [members, 1, width]));
+        outputs.push(reshape::<B, 3>(h.clone(), [sequences, 1, width]));
     }
     B::int_cast(reshape::<B, 2>(B::int_cat(outputs, 1), [rows, width]), dtype.into())
 }
 
 /// One gate with its operands in I32.
 struct WideGate<B: Backend> {
-    /// `[members, steps, width]`
+    /// `[sequences, steps, width]`
     input: IntTensor<B>,
     weight: IntTensor<B>,
     noise: Option<PairNoise<B>>,
@@ -46,11 +46,11 @@ struct WideGate<B: Backend> {
 }
 
 impl<B: Backend> WideGate<B> {
-    fn new(gate: GatePrimitive<B>, members: usize) -> Self {
+    fn new(gate: GatePrimitive<B>, sequences: usize) -> Self {
         let [rows, width] = dims::<B>(&gate.input);
         let bias = wide::<B>(gate.bias);
         Self {
-            input: reshape::<B, 3>(wide::<B>(gate.input), [members, rows / members, width]),
+            input: reshape::<B, 3>(wide::<B>(gate.input), [sequences, rows / sequences, width]),
             weight: wide::<B>(gate.weight),
             noise: PairNoise::of(gate.weight_noise),
             bias: match PairNoise::of(gate.bias_noise) {
@@ -60,13 +60,13 @@ impl<B: Backend> WideGate<B> {
         }
     }
 
-    /// The gate's value in a step: `[members, width]`.
+    /// The gate's value in a step: `[sequences, width]`.
     fn at(&self, step: usize, h: IntTensor<B>) -> IntTensor<B> {
-        let [members, width] = dims::<B>(&h);
-        let at = [Slice::from(0..members), Slice::from(step..step + 1), Slice::from(0..width)];
-        let input = reshape::<B, 2>(B::int_slice(self.input.clone(), &at), [members, width]);
+        let [sequences, width] = dims::<B>(&h);
+        let at = [Slice::from(0..sequences), Slice::from(step..step + 1), Slice::from(0..width)];
+        let input = reshape::<B, 2>(B::int_slice(self.input.clone(), &at), [sequences, width]);
         let product = clip::<B>(product::<B>(h, self.weight.clone(), self.noise.as_ref(), Rounding::Floor));
-        clip::<B>(B::int_add(B::int_add(input, product), self.bias.clone()))
+        clip::<B>(by_member::<B>(B::int_add(input, product), self.bias.clone(), B::int_add))
     }
 }
 

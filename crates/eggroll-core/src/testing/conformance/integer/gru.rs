@@ -124,10 +124,8 @@ fn equals_oracle() {
 fn several_sequences() {
     let case = GruCase::of_members(3, 19, 5, 4, Some(GruNoise { rank: 2, sigma_shift: 1 }));
     for on in implementations() {
-        let [forget, candidate] = [0, 1].map(|gate| case.gate(&on, gate, false));
-        let state = on.ints(&case.state, [case.sequences, case.width]);
-        let states = gru(state, on.indices(&case.starts), forget, candidate);
-        assert!(found(states) == case.expected(), "{}", on.name);
+        let gates = [0, 1].map(|gate| case.gate(&on, gate, false));
+        assert!(case.found(&on, gates) == case.expected(), "{}", on.name);
     }
 }
 

@@ -39,6 +39,12 @@ impl GateOperands {
         }
     }
 
+    /// Those of its noise.
+    fn members(&self) -> Option<usize> {
+        let (_, members) = self.held.noise.as_ref().or(self.bias_held.noise.as_ref())?;
+        Some(members.pairs.members())
+    }
+
     fn form(&self) -> Form {
         let held = [&self.held, &self.bias_held].into_iter().filter_map(|held| held.noise.as_ref());
         let mut operands = held.map(|(held, _)| held).chain([&self.input, &self.weight, &self.bias]);
@@ -65,19 +71,27 @@ pub(crate) fn gru(
     tile: GruTile,
 ) -> CubeTensor {
     let starts = into_contiguous(starts);
-    let ([members, width], rows) = (state.shape, starts.meta.shape()[0]);
+    let ([sequences, width], rows) = (state.shape, starts.meta.shape()[0]);
+    let members = forget.members().or(candidate.members()).unwrap_or(sequences);
     let (outputs, client) = (empty(&state.tensor, [rows, width], dtype), state.tensor.client.clone());
     let by_words = [state.form, forget.form(), candidate.form()] == [Form::Word; 3] && width.is_multiple_of(4);
     let form = if by_words { Form::Word } else { Form::Value };
     let tile = GruTile { form, ..tile };
-    let sizes = GruSizesLaunch::new(members, rows / members, width, product_divisor(width), state.stride);
+    let sizes = GruSizesLaunch::new(
+        sequences,
+        sequences / members,
+        rows / sequences,
+        width,
+        product_divisor(width),
+        state.stride,
+    );
     let (forget_sizes, candidate_sizes) = (forget.sizes(), candidate.sizes());
     let [f_input, f_weight, f_held, f_bias, f_bias_held] = forget.tensors();
     let [c_input, c_weight, c_held, c_bias, c_bias_held] = candidate.tensors();
     let (start_elem, state_elem) = (dtype_to_elem_type(starts.dtype), elem(state.tensor.dtype, form));
     gru_kernel::launch(
         &client,
-        cube_count(&client, members.div_ceil(tile.members())),
+        cube_count(&client, sequences.div_ceil(tile.sequences())),
         CubeDim::new_1d(tile.units() as u32),
         state.tensor.into_buffer_arg(),
         starts.into_buffer_arg(),

@@ -130,10 +130,10 @@ fn canary_other_gates_fail() {
 #[test]
 fn sequences_of_a_cube() {
     let client = operand(&[0], [1, 1], VALUES).tensor.client;
-    let tile = |members| GruTile::new(&client, Packing::Dot, [members, 256], 1, [NOISY; 2]);
-    assert_eq!(tile(64).members(), 1);
-    assert_eq!((tile(4096).members(), tile(4096).units()), (16, 256));
-    assert!(tile(1024).members() < tile(4096).members());
+    let tile = |sequences| GruTile::new(&client, Packing::Dot, [sequences, 256], 1, [NOISY; 2]);
+    assert_eq!(tile(64).sequences(), 1);
+    assert_eq!((tile(4096).sequences(), tile(4096).units()), (16, 256));
+    assert!(tile(1024).sequences() < tile(4096).sequences());
 }
 
 /// A recurrence whose state no cube can hold is left to the portable operations, and one whose loops a software driver would end.
