@@ -15,9 +15,9 @@ use eggroll_core::integer::INT8_LIMIT;
 ///
 /// `m ← β₁·m + (1 − β₁)·g`, `v ← β₂·v + (1 − β₂)·g²`, `a ← a − α·(m̂/(√v̂ + ε) + λ·w)`
 ///
-/// with the moments' bias corrected, and no decay (λ = 0) of vectors: gains begin at 16, not at 0. Where `|a| ≥ 1` the weight moves by one
-/// in the direction of `a`, saturated at ±127, and the unit is taken from `a`. A learning rate of 0.1 moves a weight by one in ten
-/// generations of unanimous votes. No weight moves by more than one in a generation: what is left of a rate above 1 stays in `a`.
+/// with the moments' bias corrected, and no decay (λ = 0) of vectors: gains begin at 16, not at 0. Where `|a| ≥ ½` the weight moves by one
+/// in the direction of `a`, saturated at ±127, and the unit is taken from `a`: the weight is `w + a` to the nearest. A learning rate of 0.1 moves a
+/// weight by one in ten generations of unanimous votes. No weight moves by more than one in a generation: what is left of a rate above 1 stays in `a`.
 ///
 /// Moments and accumulators take twelve bytes for each weight of one; they are part of a checkpoint. Float operations round: unlike
 /// the update by threshold, results may differ from one backend to another.
@@ -135,8 +135,8 @@ impl Optimizer for IntegerAdamW {
         let decays = D > 1 && self.weight_decay > 0.0;
         let sum = if decays { sum - weight.clone() * (rate * self.weight_decay) } else { sum };
         // 1, 0 or −1.
-        let up = sum.clone().greater_equal_scalar(1.0).float();
-        let unit = up - sum.clone().lower_equal_scalar(-1.0).float();
+        let up = sum.clone().greater_equal_scalar(0.5).float();
+        let unit = up - sum.clone().lower_equal_scalar(-0.5).float();
         let moved = (weight + unit.clone()).clamp(-INT8_LIMIT, INT8_LIMIT);
         (moved, adam.map(|adam| IntegerAdamWState { adam, rest: sum - unit }))
     }

@@ -18,7 +18,7 @@ impl Reference {
         self.v = 0.95 * self.v + 0.05 * g * g;
         let (m, v) = (self.m / (1.0 - 0.9f64.powi(time)), self.v / (1.0 - 0.95f64.powi(time)));
         self.sum -= rate * (m / (v.sqrt() + 1e-8) + decay * self.weight);
-        if self.sum.abs() >= 1.0 {
+        if self.sum.abs() >= 0.5 {
             self.weight = (self.weight + self.sum.signum()).clamp(-127.0, 127.0);
             self.sum -= self.sum.signum();
         }
