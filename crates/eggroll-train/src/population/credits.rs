@@ -159,10 +159,7 @@ impl Population {
             ParameterKind::Float => plan(),
             _ if !self.moves_integers => mean("integers learn from all parts' votes where a threshold moves them"),
             _ => match plan() {
-                EstimatePlan::Parts { uses, rows: 1, counted: None, acts_later } if uses.len() == 1 => {
-                    EstimatePlan::Parts { uses, rows: 1, counted: None, acts_later }
-                }
-                EstimatePlan::Mean(because) => EstimatePlan::Mean(because),
+                plan @ (EstimatePlan::Parts { rows: 1, counted: None, .. } | EstimatePlan::Mean(_)) => plan,
                 _ => mean("integers learn by part from one row of each"),
             },
         }

@@ -55,7 +55,7 @@ impl EvolutionStrategy {
             return Ok(None);
         };
         let estimate = estimate::gradients(model, population, &weights, &plans, &self.config);
-        let transformed = self.chain.transformed(&self.config, &self.table, model, estimate);
+        let transformed = self.chain.transformed(&self.config, &self.table, model, (estimate, plans));
         Ok(Some(transformed.map_err(TellError::Transform)?))
     }
 

@@ -22,7 +22,7 @@ use crate::config::{EvolutionStrategyConfig, RateScale};
 use crate::error::{ConfigError, RecordError};
 use crate::fitness::Fitness;
 use crate::optimizer::{Optimizer, tie};
-use crate::population::Population;
+use crate::population::{EstimatePlan, Population};
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::optim::GradientsParams;
@@ -42,10 +42,11 @@ pub(crate) struct Chain {
     pub masters: Option<Masters>,
 }
 
-/// A gradient as the optimizer takes it, and the transforms after it.
+/// A gradient as the optimizer takes it, the transforms after it, and how the votes of integers are counted.
 pub(crate) struct Transformed {
     pub gradients: GradientsParams,
     transforms: Transforms,
+    plans: Vec<EstimatePlan>,
 }
 
 impl Chain {
@@ -78,18 +79,18 @@ impl Chain {
         config: &EvolutionStrategyConfig,
         table: &ParameterTable,
         model: &M,
-        estimate: GradientsParams,
+        (estimate, plans): (GradientsParams, Vec<EstimatePlan>),
     ) -> Result<Transformed, String> {
         let clipped = match config.clip_norm {
             None => estimate,
             Some(longest) => clip_norm(model, estimate, longest),
         };
         if self.transforms.is_empty() {
-            return Ok(Transformed { gradients: clipped, transforms: self.transforms.clone() });
+            return Ok(Transformed { gradients: clipped, transforms: self.transforms.clone(), plans });
         }
         let (wide, _) = wide(self.masters.as_ref(), table, model);
         let (gradients, transforms) = self.transforms.apply(table, &wide, clipped)?;
-        Ok(Transformed { gradients, transforms })
+        Ok(Transformed { gradients, transforms, plans })
     }
 
     /// The optimizer's step and the links after it.
@@ -114,7 +115,7 @@ impl Chain {
             (Some(masters), Some(types)) => masters.narrow(table, stepped, &types),
             _ => stepped,
         };
-        let voted = votes::step(stepped, population, (fitness, config.population_size), &mut self.optimizer, rate);
+        let voted = votes::step(stepped, population, (fitness, gradient.plans), &mut self.optimizer, rate);
         match table.has_tied_fields() {
             true => tie(voted, |id| table.position(id).is_some_and(|position| table.fields(position) > 1)),
             false => voted,

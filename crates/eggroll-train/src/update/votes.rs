@@ -2,7 +2,7 @@
 
 use crate::fitness::Fitness;
 use crate::optimizer::Optimizer;
-use crate::population::{EstimatePlan, Population, plans};
+use crate::population::{EstimatePlan, Population};
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
@@ -10,12 +10,12 @@ use eggroll_core::ops::integer::{integer_type, sum_part_votes, sum_votes, update
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{IntegerRule, Role};
 
-/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs of `members`: by `optimizer` if it is one for them, else where
-/// votes are above the noiser's threshold.
+/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs, counted as `plans` say: by `optimizer` if it is one for
+/// them, else where votes are above the noiser's threshold.
 pub(super) fn step<M: Module>(
     model: M,
     population: &Population,
-    (fitness, members): (&Fitness, usize),
+    (fitness, plans): (&Fitness, Vec<EstimatePlan>),
     optimizer: &mut Optimizer,
     rate: ModuleLearningRate,
 ) -> M {
@@ -23,20 +23,17 @@ pub(super) fn step<M: Module>(
     let Some(rule) = perturbation.noiser.properties().integer else {
         return model;
     };
-    let pair_votes = fitness.pair_votes(members, rule.levels());
-    let plans = plans(population, fitness);
-    let by_part = plans.iter().any(EstimatePlan::is_by_part);
-    if !rule.moves(&pair_votes) && !by_part {
+    let pair_votes = fitness.pair_votes(population.size, rule.levels());
+    if !rule.moves(&pair_votes) && !plans.iter().any(EstimatePlan::is_by_part) {
         return model;
     }
-    let part_votes =
-        if by_part { [false, true].map(|later| fitness.part_votes(members, later)) } else { Default::default() };
     let how = match optimizer.moves_integers() {
         true => How::Optimizer(optimizer, rate),
         false => How::Threshold(population.generation),
     };
     let done = vec![false; perturbation.table.entries().len()];
-    let mut step = VoteMapper { perturbation, pair_votes, plans, part_votes, rule, how, scores: None, done };
+    let part_votes = [None, None];
+    let mut step = VoteMapper { perturbation, fitness, pair_votes, plans, part_votes, rule, how, scores: None, done };
     model.map(&mut step)
 }
 
@@ -50,12 +47,13 @@ enum How<'a> {
 
 struct VoteMapper<'a> {
     perturbation: &'a Perturbation,
+    fitness: &'a Fitness,
     /// Of every pair.
     pair_votes: Vec<i8>,
     /// How the votes of each parameter are counted.
     plans: Vec<EstimatePlan>,
-    /// Of every pair for every part, if some parameter learns by part: its own, and with those of later steps.
-    part_votes: [Vec<i8>; 2],
+    /// Of every pair for every part, once a parameter has learned from them: its own, and with those of later steps.
+    part_votes: [Option<Vec<i8>>; 2],
     rule: IntegerRule,
     how: How<'a>,
     /// The same on the device of the last parameter.
@@ -107,13 +105,13 @@ impl ModuleMapper for VoteMapper<'_> {
                 let shape = value.dims();
                 let sums = match &self.plans[position] {
                     EstimatePlan::Parts { uses, acts_later, .. } => {
-                        let part_votes = &self.part_votes[usize::from(*acts_later)];
-                        sum_part_votes(noise, part_votes, &uses[0], rank, votes, [shape[0], shape[1]]).reshape(shape)
+                        let of_parts = || self.fitness.part_votes(2 * self.pair_votes.len(), *acts_later);
+                        let part_votes = self.part_votes[usize::from(*acts_later)].get_or_insert_with(of_parts);
+                        sum_part_votes(noise, part_votes, uses, rank, votes, [shape[0], shape[1]]).reshape(shape)
                     }
-                    _ => sum_votes(noise, scores, rank, votes, shape),
+                    _ => float(sum_votes(noise, scores, rank, votes, shape)),
                 };
-                let gradient = -float(sums);
-                optimizer.step_integer(rate.clone(), id, float(value), gradient).int().cast(dtype)
+                optimizer.step_integer(rate.clone(), id, float(value), -sums).int().cast(dtype)
             }),
         }
     }

@@ -56,7 +56,8 @@ pub use sum_votes::sum_votes;
 pub use update::update;
 
 use crate::work::profile::{self, Component};
-use burn::tensor::{DType, Device, Int, Tensor};
+use burn::tensor::kind::Basic;
+use burn::tensor::{DType, Device, Tensor};
 
 /// The type that int8 values have on a device: I8, or I32 where shaders have no 8-bit integers.
 ///
@@ -72,7 +73,7 @@ pub fn integer_type(device: &Device) -> DType {
 }
 
 /// Runs an operation in a span of `component`.
-fn traced<const D: usize>(component: Component, operation: impl FnOnce() -> Tensor<D, Int>) -> Tensor<D, Int> {
+fn traced<const D: usize, K: Basic>(component: Component, operation: impl FnOnce() -> Tensor<D, K>) -> Tensor<D, K> {
     let span = profile::span(component, 0);
     let y = operation();
     span.set_bytes(y.shape().num_elements() * y.dtype().size());

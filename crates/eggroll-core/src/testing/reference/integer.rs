@@ -262,7 +262,7 @@ pub enum PartRows {
     Indices(Vec<usize>),
 }
 
-/// The votes of every weight where each part votes on its own row: votes `[rows, pairs]`.
+/// The votes of every weight where each part votes on its own row: votes `[rows, pairs]`. What they are multiplied by is a power of two, so that all is exact.
 pub fn part_votes(
     noise: &[i8],
     votes: &[i8],
@@ -270,7 +270,7 @@ pub fn part_votes(
     [d_input, d_output]: [usize; 2],
     rank: usize,
     kind: Votes,
-) -> Vec<i64> {
+) -> Vec<f64> {
     let each = rank * (d_input + d_output);
     let pairs = noise.len() / each;
     let value = |at: usize| match kind {
@@ -295,7 +295,7 @@ pub fn part_votes(
             PartRows::Indices(indices) => b(k, indices[row]),
         };
     }
-    let seen = narrowed(&seen, 128);
+    let (seen, unit) = narrowed(&seen, 128);
     let other = |k: usize, at: usize| if let PartRows::Transposed(_) = given { b(k, at) } else { a(k, at) };
     let mut sums = vec![0; rows * width];
     for (at, sum) in sums.iter_mut().enumerate() {
@@ -304,11 +304,13 @@ pub fn part_votes(
         *sum = (0..columns).map(term).sum();
     }
     let mut all = vec![0; d_input * d_output];
-    match given {
+    let scale = match given {
         PartRows::Indices(indices) => {
-            for (at, sum) in narrowed(&sums, 128).iter().enumerate() {
+            let (sums, more) = narrowed(&sums, 128);
+            for (at, sum) in sums.iter().enumerate() {
                 all[indices[at / width] * d_output + at % width] += sum;
             }
+            unit * more
         }
         PartRows::Rows(x) | PartRows::Transposed(x) => {
             let depth = x.len() / rows;
@@ -318,9 +320,9 @@ pub fn part_votes(
             let nonzero = squares.iter().filter(|square| **square > 0).count().max(1) as i64;
             let mean = squares.iter().sum::<i64>() / nonzero;
             let share = |square: i64| if square == 0 { 0 } else { ((16 * mean + square / 2) / square).clamp(1, 127) };
-            let weighed =
-                narrowed(&sums, 32_768).into_iter().enumerate().map(|(at, sum)| sum * share(squares[at / width]));
-            let parts = narrowed(&weighed.collect::<Vec<_>>(), 128);
+            let (sums, wide) = narrowed(&sums, 32_768);
+            let weighed = sums.into_iter().enumerate().map(|(at, sum)| sum * share(squares[at / width]));
+            let (parts, narrow) = narrowed(&weighed.collect::<Vec<_>>(), 128);
             for (at, part) in parts.iter().enumerate() {
                 let (row, column) = (at / width, at % width);
                 for (from, x) in x[row * depth..(row + 1) * depth].iter().enumerate() {
@@ -328,16 +330,18 @@ pub fn part_votes(
                     all[i * d_output + o] += i64::from(*x) * part;
                 }
             }
+            unit * wide * narrow / f64::from(1 << (16 * mean).max(1).ilog2())
         }
-    }
-    all
+    };
+    all.into_iter().map(|sum| sum as f64 * scale).collect()
 }
 
-/// Divided by the least power of two that leaves nothing above `most`, halves rounded up.
-fn narrowed(values: &[i64], most: i64) -> Vec<i64> {
+/// Divided by the least power of two that leaves nothing above `most`, halves rounded up; and that power.
+fn narrowed(values: &[i64], most: i64) -> (Vec<i64>, f64) {
     let largest = values.iter().map(|value| value.abs()).max().unwrap_or(0);
     let bits = (0..).find(|bits| largest <= most << bits).expect("some power is enough");
-    values.iter().map(|value| if bits == 0 { *value } else { (value + (1 << (bits - 1))) >> bits }).collect()
+    let narrow = |value: &i64| if bits == 0 { *value } else { (value + (1 << (bits - 1))) >> bits };
+    (values.iter().map(narrow).collect(), f64::from(1 << bits))
 }
 
 /// A weight after its vote.

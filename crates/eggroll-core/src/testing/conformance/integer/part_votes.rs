@@ -35,7 +35,7 @@ impl PartCase {
         x
     }
 
-    fn found(&self, on: &Implementation, votes: &[i8], kind: Votes) -> Vec<i64> {
+    fn found(&self, on: &Implementation, votes: &[i8], kind: Votes) -> Vec<f64> {
         let elements = self.rank * (self.shape[0] + self.shape[1]);
         let noise = on.ints(&self.noise, [self.noise.len() / elements, elements]);
         let device = noise.device();
@@ -50,7 +50,7 @@ impl PartCase {
                 Input::Indices(Tensor::<1, Int>::from_ints(indices.as_slice(), &device))
             }
         };
-        sum_part_votes(noise, votes, &input, self.rank, kind, self.shape).into_data().iter::<i64>().collect()
+        sum_part_votes(noise, votes, &[input], self.rank, kind, self.shape).into_data().iter::<f64>().collect()
     }
 }
 
