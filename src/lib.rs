@@ -92,7 +92,7 @@ pub mod prelude {
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};
     pub use eggroll_train::{
         ClipUpConfig, Credit, CustomShaping, CustomSigma, EvolutionStrategy, EvolutionStrategyConfig, Fitness,
-        FitnessShaping, GenerationReport, GradientScale, GradientTransform, IntegerAdamWConfig, MemberChunk,
-        NoiseScale, OptimizerConfig, ParameterGradient, Population, RateScale, SigmaSchedule,
+        FitnessShaping, GenerationReport, GradientScale, GradientTransform, IntegerAdamWConfig, IntegerMuonConfig,
+        MemberChunk, NoiseScale, OptimizerConfig, ParameterGradient, Population, RateScale, SigmaSchedule,
     };
 }

@@ -93,16 +93,16 @@ pub struct CharLmSettings {
     /// Width of the model.
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 13))]
     pub width: usize,
-    /// Blocks of the model. Default: 1, of the float models 2.
+    /// Blocks of the model. Default: 2, with --credit mean 1.
     #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub layers: usize,
     /// Bytes that every member reads in a generation.
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
-    /// Members of a generation, even. Default: 4096, of the float models 64.
+    /// Members of a generation, even. Default: 64, of an integer model with --credit mean 4096.
     #[arg(long, default_value_t = 4096, value_parser = at_most(1 << 26))]
     pub population: usize,
-    /// Number of consecutive members that read the same bytes, even.
+    /// With --credit mean: number of consecutive members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
     pub group_size: usize,
     /// Members in a chunk. Default: 16 for each core on a CPU, otherwise all; of a float model as many as fit a core's cache.
@@ -118,8 +118,7 @@ pub struct CharLmSettings {
     /// generations, and further. Default: 4.
     #[arg(long)]
     pub alpha: Option<f64>,
-    /// Generations of that schedule, after which adam-w's rate has halved, or after which the rate of a float model is 0. Default: 5000 with votes,
-    /// 2000 with adam-w, the limit of the run with a float model.
+    /// Generations of that schedule, by default 5000; otherwise generations after which the learning rate is 0, by default the limit of the run.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub decay: Option<u64>,
     /// The noise that counts in a vote.
@@ -154,15 +153,15 @@ pub struct ModelSettings {
     /// How finely pairs of members vote in an integer model. Default: five, with a noise table three.
     #[arg(long, value_enum)]
     pub levels: Option<LevelsName>,
-    /// How votes move the weights of an integer model. Default: adam-w if a generation reads 65,536 bytes or more, otherwise votes, because
-    /// AdamW takes as long for a small population as for a large one; what --integer-rate or --alpha belongs to, if one is given.
+    /// How votes move the weights of an integer model. Default: muon; with --credit mean adam-w, or votes if a generation reads less than 65,536 bytes,
+    /// because AdamW takes as long for a small population as for a large one; votes with --alpha.
     #[arg(long, value_enum)]
     pub optimizer: Option<OptimizerName>,
-    /// With adam-w: units that a weight moves in a generation of unanimous votes, at the beginning; --decay generations later half as many, then
-    /// a third. A weight moves by at most one in a generation. Default: 1 for the recurrent model, 1.5 for the transformer.
+    /// With adam-w: units that a weight moves in a generation of unanimous votes, at the beginning; it falls to 0 over --decay generations, or over
+    /// the run. With muon as far. A weight moves by at most one in a generation. Default: 0.2; with --credit mean 1, of the transformer 1.5.
     #[arg(long)]
     pub integer_rate: Option<f64>,
-    /// Sequences that all members read in a generation where they learn from the loss of every token (--credit).
+    /// Sequences that all members read in a generation; not with --credit mean.
     #[arg(long, default_value_t = Self::default().sequences, value_parser = at_most(1 << 16))]
     pub sequences: usize,
     /// Noise scale of a float model, as a share of each matrix's spread.
@@ -171,8 +170,8 @@ pub struct ModelSettings {
     /// Learning rate of a float model at the beginning; it falls to 0 over --decay generations, or over the run.
     #[arg(long, default_value_t = Self::default().learning_rate)]
     pub learning_rate: f64,
-    /// What the model learns from: parts for the loss of every token, of sequences that all members read; mean for the members' mean losses; auto
-    /// for parts of a float model, mean of an integer one.
+    /// What the model learns from: parts for the loss of every token, of sequences that all members read; mean for the members' mean losses, each pair
+    /// of its own bytes in an integer model; auto for parts, but mean where a threshold moves integers.
     #[arg(long, default_value_t = Self::default().credit)]
     pub credit: Credit,
 }
@@ -226,8 +225,10 @@ impl ModelName {
 pub enum OptimizerName {
     /// A weight moves by one where its vote reaches the threshold of --alpha and --decay
     Votes,
-    /// AdamW adds up votes; a weight moves by one where its sum reaches one (--integer-rate)
+    /// AdamW adds up votes; a weight is its sum to the nearest (--integer-rate)
     AdamW,
+    /// Muon does so for matrices, AdamW for vectors
+    Muon,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
@@ -364,13 +365,15 @@ impl CharLmSettings {
         if !own.model.is_float() {
             match own.optimizer {
                 Some(OptimizerName::Votes) if own.integer_rate.is_some() => {
-                    return Err("--integer-rate is AdamW's: it does nothing with --optimizer votes".into());
+                    return Err("--integer-rate does nothing with --optimizer votes".into());
                 }
-                Some(OptimizerName::AdamW) if self.alpha.is_some() => {
-                    return Err("--alpha is the threshold's: it does nothing with --optimizer adam-w".into());
+                Some(OptimizerName::AdamW | OptimizerName::Muon) if self.alpha.is_some() => {
+                    return Err(
+                        "--alpha is the threshold's: it does nothing with another --optimizer than votes".into()
+                    );
                 }
                 None if own.integer_rate.is_some() && self.alpha.is_some() => {
-                    return Err("--integer-rate is AdamW's and --alpha the threshold's: give one of them".into());
+                    return Err("--integer-rate is an optimizer's and --alpha the threshold's: give one of them".into());
                 }
                 _ => {}
             }

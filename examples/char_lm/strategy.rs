@@ -10,17 +10,19 @@ use eggroll_examples::options::Given;
 
 /// Members of a chunk on a CPU: small enough for a core's cache, and many chunks are shared out evenly.
 const CPU_CHUNK: usize = 16;
-/// `--population` of a model that learns by token, and `--layers` of a float model, without them: a score for every token says more of a member than
-/// more members do.
+/// `--population` and `--layers` of a model that learns by token, without them: a score for every token says more of a member than more members do.
 const TOKEN_POPULATION: usize = 64;
-const FLOAT_LAYERS: usize = 2;
+const TOKEN_LAYERS: usize = 2;
+/// `--integer-rate` without one: by token for the 20,000 generations of ten minutes, of which fewer learn more from a higher one; from means of the
+/// recurrent model and of the transformer.
+const TOKEN_RATE: f64 = 0.2;
+const MEAN_RATES: [f64; 2] = [1.0, 1.5];
 /// Bytes of a generation from which on AdamW takes a small part of it.
 const ADAM_W_BYTES: usize = 1 << 16;
 /// `--alpha` without one.
 const ALPHA: f64 = 4.0;
-/// `--decay` without one, with votes and with AdamW.
+/// `--decay` without one, with votes.
 const VOTES_DECAY: u64 = 5000;
-const ADAM_W_DECAY: u64 = 2000;
 
 impl CharLmSettings {
     /// Members that read the same stream; `None` where all members read all streams, and learn by token.
@@ -44,7 +46,7 @@ impl CharLmSettings {
     }
 
     pub fn integer_model(&self, vocab: usize) -> EggModelConfig {
-        EggModelConfig::new().with_vocab(vocab).with_layers(self.layers).with_width(self.width)
+        EggModelConfig::new().with_vocab(vocab).with_layers(self.layers).with_width(self.width).with_relu(true)
     }
 
     pub fn transformer(&self, own: &ModelSettings, vocab: usize) -> TransformerConfig {
@@ -56,13 +58,18 @@ impl CharLmSettings {
             .with_context(own.context)
     }
 
-    /// Fills in the size of a float model, and the population of what learns by token, where they were not given.
-    pub fn fill_in_size(&mut self, own: &ModelSettings, given: &Given) {
+    /// Fills in what an integer model learns from, and the size of what learns by token, where they were not given.
+    pub fn fill_in_size(&mut self, own: &mut ModelSettings, given: &Given) {
+        if !own.model.is_float() && own.credit == Credit::Auto {
+            // A threshold cannot learn by token.
+            let threshold = own.optimizer == Some(OptimizerName::Votes) || self.alpha.is_some();
+            own.credit = if threshold { Credit::Mean } else { Credit::Parts };
+        }
         if own.by_token() && !given.has("population") {
             self.population = TOKEN_POPULATION;
         }
-        if own.model.is_float() && !given.has("layers") {
-            self.layers = FLOAT_LAYERS;
+        if own.by_token() && !given.has("layers") {
+            self.layers = TOKEN_LAYERS;
         }
     }
 
@@ -72,9 +79,9 @@ impl CharLmSettings {
             return;
         }
         let by_size = match self.population * self.seq >= ADAM_W_BYTES {
+            _ if own.by_token() => OptimizerName::Muon,
             _ if own.integer_rate.is_some() => OptimizerName::AdamW,
             _ if self.alpha.is_some() => OptimizerName::Votes,
-            _ if own.by_token() => OptimizerName::AdamW, // a threshold cannot
             true => OptimizerName::AdamW,
             false => OptimizerName::Votes,
         };
@@ -85,17 +92,11 @@ impl CharLmSettings {
                 self.alpha.get_or_insert(ALPHA);
                 self.decay.get_or_insert(VOTES_DECAY);
             }
-            OptimizerName::AdamW => {
-                own.integer_rate.get_or_insert(if own.model == ModelName::Transformer { 1.5 } else { 1.0 });
-                self.decay.get_or_insert(ADAM_W_DECAY);
+            OptimizerName::AdamW | OptimizerName::Muon => {
+                let from_means = MEAN_RATES[usize::from(own.model == ModelName::Transformer)];
+                own.integer_rate.get_or_insert(if own.by_token() { TOKEN_RATE } else { from_means });
             }
         }
-    }
-
-    /// AdamW's rate in a generation.
-    pub fn integer_rate(&self, own: &ModelSettings, generation: u64) -> f64 {
-        let decay = self.decay.unwrap_or(ADAM_W_DECAY);
-        own.integer_rate.unwrap_or(1.0) / (1.0 + generation as f64 / decay as f64)
     }
 
     /// The strategy of the integer models, for a CPU or another device.
@@ -116,8 +117,8 @@ impl CharLmSettings {
         let source = self.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
         let strategy = match own.optimizer.unwrap_or(OptimizerName::Votes) {
             OptimizerName::Votes => EvolutionStrategyConfig::integer(noiser),
-            OptimizerName::AdamW => EvolutionStrategyConfig::new(noiser, IntegerAdamWConfig::new())
-                .with_learning_rate(self.integer_rate(own, 0)),
+            OptimizerName::AdamW => EvolutionStrategyConfig::new(noiser, IntegerAdamWConfig::new()),
+            OptimizerName::Muon => EvolutionStrategyConfig::new(noiser, IntegerMuonConfig::new()),
         };
         strategy
             .with_credit(if own.by_token() { own.credit } else { Credit::Mean })

@@ -42,7 +42,7 @@ struct SavedCharLmRun {
 /// Trains, or continues, and prints the result.
 pub fn run(mut args: CharLmArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
-    args.settings.fill_in_size(&args.model, given);
+    args.settings.fill_in_size(&mut args.model, given);
     args.refuse_unused(given)?;
     let opened = open(args.backend)?;
     let folder = RunFolder::new(&args.out);
@@ -206,15 +206,15 @@ impl<M: LanguageModel> EsTask<M> for CharLmTask<'_, M> {
 
     fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), Failure> {
         self.interval.before = Some(model.clone());
-        if self.model.model.is_float() {
-            let by_time =
-                if self.settings.decay.is_some() { 0.0 } else { self.report().seconds() / self.limits.seconds() };
-            let generations = self.settings.decay.unwrap_or(self.limits.generations());
-            let done = by_time.max(strategy.generation() as f64 / generations as f64).min(1.0);
-            strategy.set_learning_rate(self.model.learning_rate * (1.0 - done))?;
-        } else if self.model.optimizer == Some(OptimizerName::AdamW) {
-            strategy.set_learning_rate(self.settings.integer_rate(&self.model, strategy.generation()))?;
-        }
+        let rate = match self.model.optimizer {
+            Some(OptimizerName::Votes) => return Ok(()),
+            Some(OptimizerName::AdamW | OptimizerName::Muon) => self.model.integer_rate,
+            None => Some(self.model.learning_rate),
+        };
+        let by_time = if self.settings.decay.is_some() { 0.0 } else { self.report().seconds() / self.limits.seconds() };
+        let generations = self.settings.decay.unwrap_or(self.limits.generations());
+        let done = by_time.max(strategy.generation() as f64 / generations as f64).min(1.0);
+        strategy.set_learning_rate(rate.expect("filled in") * (1.0 - done))?;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::cnn::ConvolutionSettings;
 use crate::compare::Method;
-use crate::settings::{MnistSettings, ModelName, Preset, VoteSettings};
+use crate::settings::{MnistSettings, ModelName, Preset};
 use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
@@ -59,7 +59,7 @@ pub struct MnistChoices {
     #[arg(long, value_enum)]
     model: Option<ModelName>,
     /// Noiser, by name: how parameters are perturbed. q-eggroll has int8 weights and activations, integer
-    /// fitness and updates by vote: no floating point in training.
+    /// fitness and updates by vote.
     #[arg(long, default_value = "eggroll")]
     noiser: NoiserConfig,
     /// Rank of low-rank noise.
@@ -86,13 +86,6 @@ pub struct MnistChoices {
     /// Noise scale of q-eggroll: 2^-shift.
     #[arg(long)]
     sigma_shift: Option<u32>,
-    /// Share of weights that move under random fitness in q-eggroll; above 1 it falls from all weights to 2^-alpha over --decay
-    /// generations, and further.
-    #[arg(long)]
-    alpha: Option<f64>,
-    /// Generations of that schedule. Default: all.
-    #[arg(long)]
-    decay: Option<u64>,
     /// Optimizer, by name.
     #[arg(long)]
     optimizer: Option<OptimizerConfig>,
@@ -141,10 +134,7 @@ pub struct MnistChoices {
 }
 
 /// Settings of float networks alone.
-const OF_FLOATS: [&str; 9] =
-    ["rademacher", "relative", "sigma", "sigma-end", "lr", "optimizer", "weight-decay", "shaping", "credit"];
-/// Settings of q-eggroll alone.
-const OF_INTEGERS: [&str; 3] = ["sigma-shift", "alpha", "decay"];
+const OF_FLOATS: [&str; 6] = ["rademacher", "relative", "sigma", "sigma-end", "weight-decay", "shaping"];
 
 impl MnistChoices {
     /// Fills in the preset of the noiser.
@@ -166,11 +156,7 @@ impl MnistChoices {
             relative: preset.relative,
             sigma,
             sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
-            votes: VoteSettings {
-                sigma_shift: self.sigma_shift.unwrap_or(preset.votes.sigma_shift),
-                alpha: self.alpha.unwrap_or(preset.votes.alpha),
-                decay: self.decay.unwrap_or(generations),
-            },
+            sigma_shift: self.sigma_shift.unwrap_or(preset.sigma_shift),
             lr: self.lr.unwrap_or(preset.lr),
             optimizer: self.optimizer.unwrap_or(preset.optimizer),
             weight_decay: self.weight_decay.unwrap_or(preset.weight_decay),
@@ -196,13 +182,10 @@ impl MnistChoices {
     fn refuse_unused(&self, given: &Given, model: ModelName) -> Result<(), String> {
         match &self.noiser {
             NoiserConfig::QEggroll(_) => given.refuse(&OF_FLOATS, "with q-eggroll")?,
-            _ => given.refuse(&OF_INTEGERS, "without q-eggroll")?,
+            _ => given.refuse(&["sigma-shift"], "without q-eggroll")?,
         }
         match &self.noiser {
             NoiserConfig::Eggroll(_) | NoiserConfig::SignEggroll(_) | NoiserConfig::BaselineSubtraction(_) => {}
-            NoiserConfig::QEggroll(_) if self.alpha.is_some_and(|alpha| alpha <= 1.0) => {
-                given.refuse(&["decay"], "with an alpha of 1 or less, which stays")?;
-            }
             NoiserConfig::QEggroll(_) => {}
             NoiserConfig::OpenEs(_) | NoiserConfig::Sparse(_) => given.refuse(&["rank"], "with noise of full rank")?,
             _ => given.refuse(&["rank", "rademacher"], "without noise")?,

@@ -31,12 +31,18 @@ impl MnistSettings {
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         match self.noiser() {
-            NoiserConfig::QEggroll(noiser) => EvolutionStrategyConfig::integer(noiser)
+            NoiserConfig::QEggroll(noiser) => EvolutionStrategyConfig::new(noiser, self.optimizer())
                 .with_population_size(self.population)
                 .with_chunk_size(INTEGER_CHUNK)
-                .with_seed(self.seed),
+                .with_learning_rate(self.rates())
+                .with_seed(self.seed)
+                .with_credit(self.credit),
             noiser => self.float_strategy(noiser),
         }
+    }
+
+    fn rates(&self) -> CosineAnnealingLrSchedulerConfig {
+        CosineAnnealingLrSchedulerConfig::new(self.lr, self.generations as usize)
     }
 
     fn float_strategy(&self, noiser: NoiserConfig) -> EvolutionStrategyConfig {
@@ -46,7 +52,7 @@ impl MnistSettings {
         let strategy = strategy
             .with_population_size(self.population)
             .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
-            .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
+            .with_learning_rate(self.rates())
             .with_seed(self.seed)
             .with_credit(self.credit);
         match self.shaping.clone() {

@@ -65,14 +65,15 @@ impl Classifier for IntegerMlp {
         IntegerDataset::new(images, device)
     }
 
-    /// The log-likelihood of the labels in sixteenths of a bit, summed over the mini-batch.
+    /// The log-likelihood of every image's label in sixteenths of a bit, for every member.
     fn fitness(&self, population: &Population, batch: &IntegerDataset) -> Fitness {
-        let score = |members: &MemberChunk| {
+        population.evaluate(|members| {
             let logits = self.forward(members.repeat(batch.images.clone())); // [members · batch, 10]
             let labels = members.repeat(batch.labels.clone()); // [members · batch]
-            log_likelihood(logits, labels, members.count(), Rounding::Floor)
-        };
-        population.evaluate(score)
+            let [rows] = labels.dims();
+            let scores = log_likelihood(logits, labels, rows, Rounding::Floor);
+            scores.reshape([members.count(), rows / members.count()])
+        })
     }
 
     fn accuracy(&self, data: &IntegerDataset) -> f64 {

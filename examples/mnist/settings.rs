@@ -4,7 +4,7 @@ use crate::cnn::ConvolutionSettings;
 use burn::optim::momentum::MomentumConfig;
 use clap::ValueEnum;
 use eggroll::prelude::*;
-use eggroll::train::MuonAdamWConfig;
+use eggroll::train::{IntegerMuonConfig, MuonAdamWConfig};
 use eggroll_examples::bounds::learning_rate;
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +41,8 @@ pub struct MnistSettings {
     pub relative: bool,
     pub sigma: f64,
     pub sigma_end: f64,
-    #[serde(default)]
-    pub votes: VoteSettings,
+    /// Of q-eggroll, in place of sigma.
+    pub sigma_shift: u32,
     pub lr: f64,
     /// By name.
     pub optimizer: OptimizerConfig,
@@ -68,20 +68,6 @@ fn one() -> usize {
     1
 }
 
-/// The settings of q-eggroll alone.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct VoteSettings {
-    pub sigma_shift: u32,
-    pub alpha: f64,
-    pub decay: u64,
-}
-
-impl Default for VoteSettings {
-    fn default() -> Self {
-        Self { sigma_shift: 3, alpha: 3.0, decay: 10_000 }
-    }
-}
-
 impl Preset {
     /// The settings of a network and a noiser.
     pub fn settings(self, model: ModelName, noiser: NoiserConfig) -> MnistSettings {
@@ -95,7 +81,7 @@ impl Preset {
             relative: false,
             sigma: 0.02,
             sigma_end: 0.02,
-            votes: VoteSettings::default(),
+            sigma_shift: 3,
             lr: 0.003,
             optimizer: MuonAdamWConfig::new().into(),
             weight_decay: 0.0,
@@ -125,9 +111,9 @@ impl Preset {
 }
 
 impl MnistSettings {
-    /// What q-eggroll does best with: smaller inputs, larger batches, votes that become fewer to the end.
+    /// What q-eggroll does best with.
     fn in_integers(self, generations: u64) -> Self {
-        Self { population: 1024, batch: 128, shift: 0, pool: 2, hidden: vec![64], generations, ..self }
+        Self { optimizer: IntegerMuonConfig::new().into(), lr: 1.0, population: 256, generations, ..self }
     }
 
     /// These settings with the noise scale and the learning rate that are the same for all tasks.
@@ -167,11 +153,9 @@ impl MnistSettings {
     /// Fields that the noiser or the network has no use for.
     pub fn unused(&self) -> &'static [&'static str] {
         match (&self.noiser, self.model) {
-            (NoiserConfig::QEggroll(_), _) => {
-                &["sigma", "sigma_end", "lr", "optimizer", "weight_decay", "credit", "convolutions"]
-            }
-            (_, ModelName::Mlp) => &["votes", "convolutions"],
-            (_, ModelName::Cnn) => &["votes"],
+            (NoiserConfig::QEggroll(_), _) => &["sigma", "sigma_end", "weight_decay", "convolutions"],
+            (_, ModelName::Mlp) => &["sigma_shift", "convolutions"],
+            (_, ModelName::Cnn) => &["sigma_shift"],
         }
     }
 
@@ -179,16 +163,13 @@ impl MnistSettings {
     pub fn noiser(&self) -> NoiserConfig {
         let distribution = if self.rademacher { NoiseDistribution::Rademacher } else { NoiseDistribution::Normal };
         let eggroll = EggrollConfig::new().with_rank(self.rank).with_distribution(distribution);
-        let VoteSettings { sigma_shift, alpha, decay } = self.votes;
         match self.noiser.clone() {
             NoiserConfig::Eggroll(_) => eggroll.into(),
             NoiserConfig::SignEggroll(_) => NoiserConfig::SignEggroll(eggroll),
             NoiserConfig::BaselineSubtraction(noiser) => noiser.with_eggroll(eggroll).into(),
             NoiserConfig::OpenEs(noiser) => noiser.with_distribution(distribution).into(),
             NoiserConfig::Sparse(noiser) => noiser.with_distribution(distribution).into(),
-            NoiserConfig::QEggroll(noiser) => {
-                noiser.with_rank(self.rank).with_sigma_shift(sigma_shift).with_threshold(alpha, decay).into()
-            }
+            NoiserConfig::QEggroll(noiser) => noiser.with_rank(self.rank).with_sigma_shift(self.sigma_shift).into(),
             noiser => noiser,
         }
     }

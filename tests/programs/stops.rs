@@ -139,8 +139,9 @@ fn limits_change_when_a_run_continues() {
         let mut command = Command::new(example("char_lm"));
         Running::start(command.args(more).args(["--out", &place.path(out)]), &place).end()
     };
-    let begin =
-        |generations: &'static str, out: &str| text(&[&TEXT[..], &["--generations", generations]].concat(), out);
+    let begin = |generations: &'static str, out: &str| {
+        text(&[&TEXT[..], &["--decay", "30", "--generations", generations]].concat(), out)
+    };
     let (whole, first) = (begin("30", "whole"), begin("17", "first"));
     let all = text(&["--resume", "--samples=0", "--generations", "30"], "first");
     assert_eq!(digests(&all), digests(&whole));

@@ -25,7 +25,7 @@ pub use eggroll_core::MemberState;
 pub use error::{ConfigError, DistributionError, Error, MemoryError, RecordError, TellError};
 pub use estimate::{ExpectedCosine, Forecast, ParameterForecast, SplitHalf, gradient_cosine};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, PairStatistics, Scores, fold_pairs};
-pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
+pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, IntegerMuonConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Credits, MemberChunk, ParameterCredit, Population, RowCheck, workers};
 pub use report::GenerationReport;
 pub use strategy::{EvolutionStrategy, ProbedSigma, SigmaProbe, StrategyRecord};

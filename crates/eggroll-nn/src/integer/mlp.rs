@@ -13,6 +13,9 @@ pub struct MlpConfig {
     pub d_model: usize,
     /// The size between: four times that, if not given.
     pub d_hidden: Option<usize>,
+    /// Whether what is negative between the layers becomes 0.
+    #[config(default = false)]
+    pub relu: bool,
 }
 
 impl MlpConfig {
@@ -28,17 +31,21 @@ impl MlpConfig {
         Mlp {
             expand: LinearConfig::new(self.d_model, hidden).init(device),
             contract: LinearConfig::new(hidden, self.d_model).init(device),
+            relu: self.relu,
         }
     }
 }
 
-/// Two linear layers without activation: dividing and clipping are nonlinear enough.
+/// Two linear layers. In the paper nothing is between them but what dividing and clipping do; [`relu`](Self::relu) learns more.
 #[derive(Module, Debug)]
 pub struct Mlp {
     /// `[d_model, d_hidden]`
     pub expand: Linear,
     /// `[d_hidden, d_model]`
     pub contract: Linear,
+    /// Whether what is negative between them becomes 0.
+    #[module(skip)]
+    pub relu: bool,
 }
 
 impl Mlp {
@@ -53,6 +60,7 @@ impl Mlp {
     /// As [`Linear::forward`].
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
-        self.contract.forward(self.expand.forward(input))
+        let hidden = self.expand.forward(input);
+        self.contract.forward(if self.relu { hidden.clamp_min(0) } else { hidden })
     }
 }

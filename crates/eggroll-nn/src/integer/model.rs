@@ -22,6 +22,9 @@ pub struct EggModelConfig {
     /// The size of activations and states.
     #[config(default = 256)]
     pub width: usize,
+    /// Whether the [layers](Mlp) between recurrences have a ReLU, which the paper's do not.
+    #[config(default = false)]
+    pub relu: bool,
 }
 
 impl EggModelConfig {
@@ -40,7 +43,7 @@ impl EggModelConfig {
             gru_norm: norm(),
             gru: MinimalGruConfig::new(self.width).init(device),
             mlp_norm: norm(),
-            mlp: MlpConfig::new(self.width).init(device),
+            mlp: MlpConfig::new(self.width).with_relu(self.relu).init(device),
         };
         EggModel {
             embedding: EmbeddingConfig::new(self.vocab, self.width).init(device),

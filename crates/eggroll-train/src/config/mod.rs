@@ -113,7 +113,7 @@ pub struct EvolutionStrategyConfig {
 
 impl EvolutionStrategyConfig {
     /// A strategy for a model of integer parameters: no optimizer, learning rate or σ schedule has a part in it
-    /// ([`IntegerAdamWConfig`](crate::IntegerAdamWConfig) is an optimizer that has). Population 256, fresh noise every generation, seed
+    /// ([`IntegerAdamWConfig`](crate::IntegerAdamWConfig) and [`IntegerMuonConfig`](crate::IntegerMuonConfig) are optimizers that have). Population 256, fresh noise every generation, seed
     /// 0.
     ///
     /// # Example

@@ -65,7 +65,7 @@ pub enum ConfigError {
     },
     /// An optimizer of integer parameters for a model with trained float parameters.
     #[error(
-        "the optimizer integer_adam_w updates integer parameters only, but \"{0}\" is a trained float parameter: freeze it or \
+        "integer_adam_w and integer_muon update integer parameters only, but \"{0}\" is a trained float parameter: freeze it or \
          choose another optimizer"
     )]
     FloatParameter(String),
@@ -83,7 +83,7 @@ pub enum ConfigError {
     NoiseScaleName(String),
     /// A rate for each parameter, with an optimizer that has one for all.
     #[error(
-        "rate_scale {0} gives each parameter its own learning rate, but clip_up and integer_adam_w have one for all: take \
+        "rate_scale {0} gives each parameter its own learning rate, but clip_up, integer_adam_w and integer_muon have one for all: take \
          another optimizer, or the rate scale absolute"
     )]
     RateScale(String),

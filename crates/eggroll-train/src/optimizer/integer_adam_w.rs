@@ -1,12 +1,9 @@
-//! AdamW on the votes of integer parameters: a float accumulator of every weight decides when the weight moves by one.
+//! AdamW on the votes of integer parameters.
 
+use super::integers::Integers;
 use crate::error::ConfigError;
 use burn::config::Config;
-use burn::optim::{
-    AdamW, AdamWConfig, AdamWState, ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource, join_path,
-};
-use burn::tensor::{Device, Tensor};
-use eggroll_core::integer::INT8_LIMIT;
+use burn::optim::{AdamW, AdamWConfig, ModuleOptimizer};
 
 /// Settings of the hybrid for Q-EGGROLL: in place of the threshold that moves weights of strong votes by one, AdamW adds up what votes say
 /// over generations, with the strategy's learning rate.
@@ -72,77 +69,19 @@ pub struct IntegerAdamWConfig {
 impl IntegerAdamWConfig {
     /// The optimizer of parameters whose values are integers from −127 to 127, and whose gradients are negated votes.
     pub fn init(&self) -> ModuleOptimizer {
+        ModuleOptimizer::from(Integers { optimizer: self.steps(), weight_decay: self.weight_decay })
+    }
+
+    /// What accumulators add up.
+    pub(super) fn steps(&self) -> AdamW {
         let adam = AdamWConfig::new().with_beta_1(self.beta_1).with_beta_2(self.beta_2).with_epsilon(self.epsilon);
-        // Its own decay would be that of the accumulator.
-        ModuleOptimizer::from(IntegerAdamW {
-            adam: adam.with_weight_decay(0.0).build(),
-            weight_decay: self.weight_decay,
-        })
+        adam.with_weight_decay(0.0).build()
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let betas = [self.beta_1, self.beta_2].iter().all(|beta| (0.0..1.0).contains(beta));
         let others = self.epsilon > 0.0 && self.weight_decay >= 0.0 && self.weight_decay.is_finite();
         if betas && others { Ok(()) } else { Err(ConfigError::IntegerAdamW(self.to_string())) }
-    }
-}
-
-#[derive(Clone)]
-struct IntegerAdamW {
-    adam: AdamW,
-    weight_decay: f64,
-}
-
-#[derive(Clone)]
-struct IntegerAdamWState<const D: usize> {
-    adam: AdamWState<D>,
-    /// The remainder of the accumulator.
-    rest: Tensor<D>,
-}
-
-const ADAM: &str = "adam";
-const REST: &str = "rest";
-
-impl<const D: usize> RecordState for IntegerAdamWState<D> {
-    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
-        self.adam.state_flatten(&join_path(prefix, ADAM), out);
-        out.push_tensor(prefix, REST, self.rest.to_data());
-    }
-
-    fn state_unflatten(prefix: &str, src: &mut StateSource, device: &Device) -> Option<Self> {
-        let adam = AdamWState::state_unflatten(&join_path(prefix, ADAM), src, device)?;
-        let rest = Tensor::from_data(src.take_tensor(prefix, REST)?, device);
-        Some(Self { adam, rest })
-    }
-}
-
-impl Optimizer for IntegerAdamW {
-    type State<const D: usize> = IntegerAdamWState<D>;
-
-    fn step<const D: usize>(
-        &self,
-        rate: f64,
-        weight: Tensor<D>,
-        gradient: Tensor<D>,
-        state: Option<IntegerAdamWState<D>>,
-    ) -> (Tensor<D>, Option<IntegerAdamWState<D>>) {
-        let (rest, adam) = match state {
-            None => (weight.zeros_like(), None),
-            Some(IntegerAdamWState { adam, rest }) => (rest, Some(adam)),
-        };
-        let (sum, adam) = self.adam.step(rate, rest, gradient, adam);
-        // Vectors do not decay.
-        let decays = D > 1 && self.weight_decay > 0.0;
-        let sum = if decays { sum - weight.clone() * (rate * self.weight_decay) } else { sum };
-        // 1, 0 or −1.
-        let up = sum.clone().greater_equal_scalar(0.5).float();
-        let unit = up - sum.clone().lower_equal_scalar(-0.5).float();
-        let moved = (weight + unit.clone()).clamp(-INT8_LIMIT, INT8_LIMIT);
-        (moved, adam.map(|adam| IntegerAdamWState { adam, rest: sum - unit }))
-    }
-
-    fn to_device<const D: usize>(state: IntegerAdamWState<D>, device: &Device) -> IntegerAdamWState<D> {
-        IntegerAdamWState { adam: AdamW::to_device(state.adam, device), rest: state.rest.to_device(device) }
     }
 }
 

@@ -6,6 +6,8 @@
 mod clip_up;
 mod flattened;
 mod integer_adam_w;
+mod integer_muon;
+mod integers;
 mod muon;
 mod stepped;
 mod tied;
@@ -13,6 +15,7 @@ mod validate;
 
 pub use clip_up::ClipUpConfig;
 pub use integer_adam_w::IntegerAdamWConfig;
+pub use integer_muon::IntegerMuonConfig;
 pub use muon::MuonAdamWConfig;
 use stepped::stepped;
 pub(crate) use tied::tie;
@@ -147,6 +150,8 @@ optimizers! {
     "clip_up" => ClipUp(ClipUpConfig),
     /// AdamW on the votes of integer parameters.
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
+    /// Muon on the votes of integer matrices, AdamW on those of vectors.
+    "integer_muon" => IntegerMuon(IntegerMuonConfig),
 }
 
 /// Adam with an epsilon of 1e-8.
@@ -183,6 +188,7 @@ impl OptimizerConfig {
     /// | LAMB, Adafactor | 0.01 | relative to the size of a parameter |
     /// | ClipUp | `max_speed/2` | as its paper advises |
     /// | integer AdamW | 0.1 | a weight moves in ten generations of unanimous votes |
+    /// | integer Muon | 0.1 | integer AdamW's |
     ///
     /// # Example
     ///
@@ -198,16 +204,21 @@ impl OptimizerConfig {
             Self::RmsProp(_) => 0.0002,
             Self::Lion(_) => 0.0005,
             Self::AdaGrad(_) | Self::Lamb(_) | Self::Adafactor(_) => 0.01,
-            Self::Sgd(_) | Self::IntegerAdamW(_) => 0.1,
+            Self::Sgd(_) | Self::IntegerAdamW(_) | Self::IntegerMuon(_) => 0.1,
             Self::ClipUp(config) => config.max_speed / 2.0,
         }
+    }
+
+    /// Whether it moves integer parameters, which it is for, and float ones it is not.
+    pub fn moves_integers(&self) -> bool {
+        matches!(self, Self::IntegerAdamW(_) | Self::IntegerMuon(_))
     }
 
     /// Builds the optimizer.
     pub fn init(&self) -> Optimizer {
         let over = match self {
             Self::ClipUp(_) => Over::Whole,
-            Self::IntegerAdamW(_) => Over::Integers,
+            _ if self.moves_integers() => Over::Integers,
             _ => Over::Parameters,
         };
         Optimizer { steps: self.steps(), over }

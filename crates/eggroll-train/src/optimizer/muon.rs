@@ -34,14 +34,14 @@ impl MuonAdamWConfig {
 }
 
 #[derive(Clone)]
-struct MuonAdamW {
-    matrices: Muon,
-    others: AdamW,
+pub(super) struct MuonAdamW {
+    pub matrices: Muon,
+    pub others: AdamW,
 }
 
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "made of handles to tensors and moved, not kept in arrays")]
-enum MuonAdamWState<const D: usize> {
+pub(super) enum MuonAdamWState<const D: usize> {
     Matrix(MuonState<D>),
     Other(AdamWState<D>),
 }

@@ -90,7 +90,7 @@ fn follows_the_noise_of_each_parameter() {
 #[test]
 fn is_read_and_refused() {
     let net = Net::new();
-    for optimizer in ["clip_up", "integer_adam_w"] {
+    for optimizer in ["clip_up", "integer_adam_w", "integer_muon"] {
         let optimizer: OptimizerConfig = optimizer.parse().expect("known");
         let error = config(optimizer.clone()).try_init(&net).err().expect("refused").to_string();
         assert!(error.contains("rate_scale relative_to_sigma") && error.contains("clip_up"), "{error}");

@@ -167,9 +167,9 @@ fn optimizers_of_the_registry() {
             OptimizerConfig::Sgd(_) => SgdConfig::new().with_momentum(Some(MomentumConfig::new())).into(),
             optimizer => optimizer,
         };
-        let noiser: NoiserConfig = match optimizer {
-            OptimizerConfig::IntegerAdamW(_) => QEggrollConfig::new().into(),
-            _ => EggrollConfig::new().into(),
+        let noiser: NoiserConfig = match optimizer.moves_integers() {
+            true => QEggrollConfig::new().into(),
+            false => EggrollConfig::new().into(),
         };
         walk(&optimizer, |optimizer| attempt(EvolutionStrategyConfig { optimizer, ..full(noiser.clone()) }));
     }

@@ -123,8 +123,8 @@ pub fn optimizers(kind: ParameterKind) -> Vec<OptimizerConfig> {
         AdamWConfig::new().with_weight_decay(0.1).into(),
     ];
     let fits = |optimizer: &OptimizerConfig| match kind {
-        ParameterKind::Integer => matches!(optimizer, OptimizerConfig::IntegerAdamW(_) | OptimizerConfig::Sgd(_)),
-        ParameterKind::Float => !matches!(optimizer, OptimizerConfig::IntegerAdamW(_)),
+        ParameterKind::Integer => optimizer.moves_integers() || matches!(optimizer, OptimizerConfig::Sgd(_)),
+        ParameterKind::Float => !optimizer.moves_integers(),
     };
     registered.chain(others).filter(fits).collect()
 }

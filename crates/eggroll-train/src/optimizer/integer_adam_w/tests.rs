@@ -1,7 +1,7 @@
 use super::*;
 use crate::optimizer::OptimizerConfig;
 use burn::module::ParamId;
-use burn::tensor::TensorData;
+use burn::tensor::{Device, Tensor, TensorData};
 
 /// The formula in f64, for one weight.
 struct Reference {
