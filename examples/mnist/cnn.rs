@@ -21,7 +21,7 @@ pub struct ConvolutionSettings {
 
 impl Default for ConvolutionSettings {
     fn default() -> Self {
-        Self { channels: vec![16], kernel: 7, stride: 4 }
+        Self { channels: vec![32], kernel: 9, stride: 5 }
     }
 }
 

@@ -99,21 +99,20 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => MnistSettings { hidden: Vec::new(), generations: 2_500, ..quick },
+            ModelName::Cnn => MnistSettings { hidden: Vec::new(), population: 128, generations: 32_000, ..quick },
         };
-        match (integers, self) {
-            (true, Self::Quick) => quick.in_integers(10_000),
-            (true, Self::Long) => quick.in_integers(50_000),
-            (false, Self::Quick) => quick,
-            (false, Self::Long) => MnistSettings { generations: 25_000, ..quick },
+        let quick = if integers { quick.in_integers() } else { quick };
+        match self {
+            Self::Quick => quick,
+            Self::Long => MnistSettings { generations: 5 * quick.generations, ..quick },
         }
     }
 }
 
 impl MnistSettings {
     /// What q-eggroll does best with.
-    fn in_integers(self, generations: u64) -> Self {
-        Self { optimizer: IntegerMuonConfig::new().into(), lr: 1.0, population: 256, generations, ..self }
+    fn in_integers(self) -> Self {
+        Self { optimizer: IntegerMuonConfig::new().into(), lr: 0.3, population: 128, generations: 10_000, ..self }
     }
 
     /// These settings with the noise scale and the learning rate that are the same for all tasks.
