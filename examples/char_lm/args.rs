@@ -118,7 +118,8 @@ pub struct CharLmSettings {
     /// generations, and further. Default: 4.
     #[arg(long)]
     pub alpha: Option<f64>,
-    /// Generations of that schedule, by default 5000; otherwise generations after which the learning rate is 0, by default the limit of the run.
+    /// Generations after which the learning rate is 0, by default the limit of the run. With --optimizer votes: generations of --alpha's schedule, by
+    /// default 5000.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub decay: Option<u64>,
     /// The noise that counts in a vote.

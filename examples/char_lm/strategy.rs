@@ -16,7 +16,8 @@ const TOKEN_LAYERS: usize = 2;
 /// `--integer-rate` without one: by token for the 20,000 generations of ten minutes, of which fewer learn more from a higher one; from means of the
 /// recurrent model and of the transformer.
 const TOKEN_RATE: f64 = 0.2;
-const MEAN_RATES: [f64; 2] = [1.0, 1.5];
+const MEAN_RATE: f64 = 1.0;
+const TRANSFORMER_MEAN_RATE: f64 = 1.5;
 /// Bytes of a generation from which on AdamW takes a small part of it.
 const ADAM_W_BYTES: usize = 1 << 16;
 /// `--alpha` without one.
@@ -78,23 +79,29 @@ impl CharLmSettings {
         if own.model.is_float() {
             return;
         }
-        let by_size = match self.population * self.seq >= ADAM_W_BYTES {
-            _ if own.by_token() => OptimizerName::Muon,
-            _ if own.integer_rate.is_some() => OptimizerName::AdamW,
-            _ if self.alpha.is_some() => OptimizerName::Votes,
-            true => OptimizerName::AdamW,
-            false => OptimizerName::Votes,
+        let reads_little = self.population * self.seq < ADAM_W_BYTES;
+        let default = if self.alpha.is_some() {
+            OptimizerName::Votes
+        } else if own.by_token() {
+            OptimizerName::Muon
+        } else if reads_little && own.integer_rate.is_none() {
+            OptimizerName::Votes
+        } else {
+            OptimizerName::AdamW
         };
         let levels = if self.noise_table.is_some() { LevelsName::Three } else { LevelsName::Five };
         own.levels.get_or_insert(levels);
-        match own.optimizer.get_or_insert(by_size) {
+        match own.optimizer.get_or_insert(default) {
             OptimizerName::Votes => {
                 self.alpha.get_or_insert(ALPHA);
                 self.decay.get_or_insert(VOTES_DECAY);
             }
             OptimizerName::AdamW | OptimizerName::Muon => {
-                let from_means = MEAN_RATES[usize::from(own.model == ModelName::Transformer)];
-                own.integer_rate.get_or_insert(if own.by_token() { TOKEN_RATE } else { from_means });
+                own.integer_rate.get_or_insert(match own.model {
+                    _ if own.by_token() => TOKEN_RATE,
+                    ModelName::Transformer => TRANSFORMER_MEAN_RATE,
+                    _ => MEAN_RATE,
+                });
             }
         }
     }

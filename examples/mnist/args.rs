@@ -185,8 +185,10 @@ impl MnistChoices {
             _ => given.refuse(&["sigma-shift"], "without q-eggroll")?,
         }
         match &self.noiser {
-            NoiserConfig::Eggroll(_) | NoiserConfig::SignEggroll(_) | NoiserConfig::BaselineSubtraction(_) => {}
-            NoiserConfig::QEggroll(_) => {}
+            NoiserConfig::Eggroll(_)
+            | NoiserConfig::SignEggroll(_)
+            | NoiserConfig::BaselineSubtraction(_)
+            | NoiserConfig::QEggroll(_) => {}
             NoiserConfig::OpenEs(_) | NoiserConfig::Sparse(_) => given.refuse(&["rank"], "with noise of full rank")?,
             _ => given.refuse(&["rank", "rademacher"], "without noise")?,
         }

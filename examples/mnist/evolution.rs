@@ -30,31 +30,20 @@ pub fn likelihood(population: &Population, batch: &Dataset, logits: impl Fn(Tens
 impl MnistSettings {
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
-        match self.noiser() {
-            NoiserConfig::QEggroll(noiser) => EvolutionStrategyConfig::new(noiser, self.optimizer())
-                .with_population_size(self.population)
-                .with_chunk_size(INTEGER_CHUNK)
-                .with_learning_rate(self.rates())
-                .with_seed(self.seed)
-                .with_credit(self.credit),
-            noiser => self.float_strategy(noiser),
-        }
-    }
-
-    fn rates(&self) -> CosineAnnealingLrSchedulerConfig {
-        CosineAnnealingLrSchedulerConfig::new(self.lr, self.generations as usize)
-    }
-
-    fn float_strategy(&self, noiser: NoiserConfig) -> EvolutionStrategyConfig {
-        let generations = self.generations;
+        let (noiser, generations) = (self.noiser(), self.generations);
+        let integers = matches!(noiser, NoiserConfig::QEggroll(_));
         let strategy = EvolutionStrategyConfig::new(noiser, self.optimizer());
         let strategy = if self.relative { strategy.in_relative_units() } else { strategy };
         let strategy = strategy
             .with_population_size(self.population)
-            .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
-            .with_learning_rate(self.rates())
+            .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
             .with_seed(self.seed)
             .with_credit(self.credit);
+        if integers {
+            return strategy.with_chunk_size(INTEGER_CHUNK);
+        }
+        let sigma = SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations };
+        let strategy = strategy.with_sigma(sigma);
         match self.shaping.clone() {
             Some(shaping) => strategy.with_shaping(shaping),
             None => strategy,

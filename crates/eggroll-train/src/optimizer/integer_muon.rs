@@ -2,10 +2,10 @@
 
 use super::integer_adam_w::IntegerAdamWConfig;
 use super::integers::Integers;
-use super::muon::MuonAdamW;
+use super::muon::{MuonAdamW, MuonAdamWConfig};
 use burn::config::Config;
+use burn::optim::ModuleOptimizer;
 use burn::optim::momentum::MomentumConfig;
-use burn::optim::{AdjustLrFn, ModuleOptimizer, MuonConfig};
 
 /// Settings of [`IntegerAdamWConfig`]'s accumulators under Muon: matrices add up its orthogonal steps, which are as long as AdamW's, and vectors AdamW's.
 ///
@@ -23,7 +23,7 @@ use burn::optim::{AdjustLrFn, ModuleOptimizer, MuonConfig};
 ///
 /// # References
 ///
-/// As [`MuonAdamWConfig`](super::MuonAdamWConfig).
+/// As [`MuonAdamWConfig`].
 #[derive(Config, Debug, PartialEq)]
 pub struct IntegerMuonConfig {
     /// Of matrices, from 0 to below 1; in Nesterov's form.
@@ -38,7 +38,7 @@ impl IntegerMuonConfig {
     /// The optimizer of parameters whose values are integers from −127 to 127, and whose gradients are negated votes.
     pub fn init(&self) -> ModuleOptimizer {
         let momentum = MomentumConfig { momentum: self.momentum, dampening: 0.0, nesterov: true };
-        let matrices = MuonConfig::new().with_adjust_lr_fn(AdjustLrFn::MatchRmsAdamW).with_momentum(momentum).build();
+        let matrices = MuonAdamWConfig::new().matrices.with_momentum(momentum).build();
         let optimizer = MuonAdamW { matrices, others: IntegerAdamWConfig::new().steps() };
         ModuleOptimizer::from(Integers { optimizer, weight_decay: self.weight_decay })
     }
