@@ -4,6 +4,7 @@ use clap::{Parser, ValueEnum};
 use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{Pretrained, smollm2_path};
 use eggroll::lm::{FinetuneConfig, SamplingConfig};
+use eggroll::train::Credit;
 use eggroll_examples::Failure;
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
@@ -95,6 +96,9 @@ pub struct LlmSettings {
     /// Learning rate, relative to the noise: 0.05 moves a weight by 5 % of its noise if the scores are random.
     #[arg(long, default_value_t = FinetuneConfig::new().learning_rate)]
     pub learning_rate: f64,
+    /// What a step learns from: mean, of each member, or auto, of every token of completions and every prompt, for which rates are about 20 times as high.
+    #[arg(long, default_value_t = FinetuneConfig::new().credit)]
+    pub credit: Credit,
     /// How the learning rate changes over the run, measured in --steps if they are given and in --seconds otherwise.
     #[arg(long, value_enum, default_value_t = Schedule::Cooldown)]
     pub schedule: Schedule,
@@ -169,8 +173,8 @@ pub enum Mode {
 /// Of the model and its noise: all that a measurement takes.
 const OF_NOISE: [&str; 6] = ["throughput", "model", "population", "rank", "sigma", "seed"];
 /// Of a run that trains, and ends.
-const OF_TRAINING: [&str; 8] =
-    ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay"];
+const OF_TRAINING: [&str; 9] =
+    ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay", "credit"];
 
 impl LlmArgs {
     /// Refuses options that the mode or the task would ignore.
@@ -270,6 +274,7 @@ impl LlmSettings {
             learning_rate: self.learning_rate,
             anchor_decay: self.anchor_decay,
             seed: self.seed,
+            credit: self.credit,
             precision: match self.precision {
                 PrecisionName::F32 => Precision::F32,
                 PrecisionName::Bf16 => Precision::Bf16,

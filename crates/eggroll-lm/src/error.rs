@@ -54,9 +54,6 @@ pub enum Error {
         /// Whether there is a log.
         logged: bool,
     },
-    /// Credit by part, which needs what layers were given.
-    #[error("credit is parts, but members run on the host, which keeps no inputs of layers: expected auto or mean")]
-    Credit,
     /// A text whose perplexity cannot be computed.
     #[error("a text of {tokens} tokens has no perplexity: it needs two at least")]
     ShortText {

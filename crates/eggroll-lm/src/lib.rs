@@ -11,6 +11,7 @@ mod items;
 pub mod llama;
 pub mod load;
 pub mod reward;
+mod rows;
 mod run;
 pub mod rwkv7;
 mod sampling;

@@ -7,20 +7,23 @@ use eggroll_core::transformer::{MemberRow, argmax, log_sum_exp};
 use eggroll_train::Population;
 
 /// A completion as a model judges it, read all at once (teacher forcing).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scored {
-    /// `Σ_t ln p(token_t | all before)` over the tokens of the completion.
-    pub log_probability: f32,
-    /// Tokens of the completion.
-    pub tokens: usize,
+    /// `ln p(token | all before)` of every token of the completion.
+    pub log_probabilities: Vec<f32>,
     /// Whether every token of the completion is the most probable one of the whole vocabulary.
     pub exact: bool,
 }
 
 impl Scored {
+    /// `Σ_t ln p(token_t | all before)` over the tokens of the completion.
+    pub fn log_probability(&self) -> f32 {
+        self.log_probabilities.iter().sum()
+    }
+
     /// Mean of `ln p` over the tokens of the completion.
     pub fn mean_log_probability(&self) -> f32 {
-        self.log_probability / self.tokens as f32
+        self.log_probability() / self.log_probabilities.len() as f32
     }
 }
 
@@ -98,13 +101,9 @@ fn score_members<D: Decoder>(run: &mut DecoderRun<D>, members: &[(usize, &[Item]
         });
         let mut judged = judged.into_iter();
         for (m, item) in jobs {
-            let tokens = item.completion().len();
-            let mut sum = Scored { log_probability: 0.0, tokens, exact: true };
-            for (log_probability, exact) in judged.by_ref().take(tokens) {
-                sum.log_probability += log_probability;
-                sum.exact &= exact;
-            }
-            scored[*m].push(sum);
+            let tokens = judged.by_ref().take(item.completion().len());
+            let (log_probabilities, exact): (Vec<f32>, Vec<bool>) = tokens.unzip();
+            scored[*m].push(Scored { log_probabilities, exact: exact.into_iter().all(|exact| exact) });
         }
     }
     scored

@@ -4,7 +4,7 @@ use crate::causal::CausalModel;
 use burn::optim::SgdConfig;
 use eggroll_core::transformer::Precision;
 use eggroll_core::{EggrollConfig, NoiserConfig, Role};
-use eggroll_train::{EvolutionStrategyConfig, NoiseScale};
+use eggroll_train::{Credit, EvolutionStrategyConfig, NoiseScale};
 use serde::{Deserialize, Serialize};
 
 /// Settings of a [`Finetune`](super::Finetune).
@@ -29,6 +29,8 @@ pub struct FinetuneConfig {
     pub seed: u64,
     /// Number format of the members' products.
     pub precision: Precision,
+    /// What a step learns from: the mean score of each member, or, with [`Auto`](Credit::Auto), the score of every token of completions, and of every prompt.
+    pub credit: Credit,
 }
 
 impl Default for FinetuneConfig {
@@ -41,12 +43,13 @@ impl Default for FinetuneConfig {
             anchor_decay: 0.0,
             seed: 0,
             precision: Precision::default(),
+            credit: Credit::Mean,
         }
     }
 }
 
 impl FinetuneConfig {
-    /// 32 members, rank 1, sigma 0.03 of each matrix' spread, learning rate 0.05, int8 products, no decay.
+    /// 32 members, rank 1, sigma 0.03 of each matrix' spread, learning rate 0.05, int8 products, no decay, learning from means.
     pub fn new() -> Self {
         Self::default()
     }
@@ -93,6 +96,12 @@ impl FinetuneConfig {
         self
     }
 
+    /// Sets what a step learns from. Scores of tokens need another rate, about 1 for plain SGD, and show the form of an answer in a few steps of few members.
+    pub fn with_credit(mut self, credit: Credit) -> Self {
+        self.credit = credit;
+        self
+    }
+
     /// The strategy of these settings for an architecture: to be changed ([`Finetune::with_strategy`](super::Finetune::with_strategy)),
     /// with roles of your own for example.
     pub fn strategy<M: CausalModel>(&self) -> EvolutionStrategyConfig {
@@ -104,6 +113,7 @@ impl FinetuneConfig {
             .with_sigma(self.sigma)
             .with_learning_rate(self.learning_rate)
             .with_seed(self.seed)
+            .with_credit(self.credit)
             .with_roles(roles.chain([("*", Role::Frozen)]));
         if self.anchor_decay == 0.0 { config } else { config.with_anchor_decay(self.anchor_decay) }
     }

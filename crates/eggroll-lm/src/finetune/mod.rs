@@ -3,6 +3,7 @@
 mod checks;
 mod config;
 mod members;
+mod parts;
 mod report;
 mod steps;
 #[cfg(feature = "learner")]
@@ -23,8 +24,8 @@ use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
 use burn::tensor::Device;
-use eggroll_run::{ReplayLog, SavedError, difference, replay_from, replay_range};
-use eggroll_train::{Credit, EvolutionStrategy, EvolutionStrategyConfig};
+use eggroll_run::{ReplayLog, SavedError, difference, replay_evaluated, replay_from, replay_range};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Population};
 use serde_json::Value;
 use std::path::Path;
 
@@ -101,31 +102,77 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Train`] for invalid settings; [`Error::Credit`] for [`Credit::Parts`];
-    /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log).
+    /// [`Error::Train`] for invalid settings; [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log).
     pub fn with_strategy(mut self, strategy: EvolutionStrategyConfig) -> Result<Self, Error> {
         self.check_fresh("with_strategy")?;
-        if strategy.credit == Credit::Parts {
-            return Err(Error::Credit);
-        }
         self.strategy = strategy.try_init(&self.model)?;
         Ok(self)
     }
 
-    /// Logs every step to a file of seeds and scores, a few bytes for each member and step, from which the fine-tuned model can be
+    /// Logs every step to a file of seeds and scores, a few bytes for each member, part and step, from which the fine-tuned model can be
     /// rebuilt of the pretrained one ([`replay`](eggroll_run::replay)). If the file is there, its steps are made again first, bit for bit. The log does not have
-    /// the precision, the sampling, the prompts or the reward: keep them.
+    /// the precision, the sampling, the prompts or the reward: keep them. Steps that have learned from the scores of tokens need what these were of:
+    /// [`with_replay_log_of`](Self::with_replay_log_of).
     ///
     /// # Errors
     ///
     /// [`Error::OtherSettings`] for a log of a strategy with other settings; [`Error::Run`] if the file cannot be read or written, is
-    /// damaged, or is of another model; [`Error::TooLate`] after a step or another log.
-    pub fn with_replay_log(mut self, path: impl AsRef<Path>) -> Result<Self, Error> {
+    /// damaged, is of another model, or has scores of tokens; [`Error::TooLate`] after a step or another log.
+    pub fn with_replay_log(self, path: impl AsRef<Path>) -> Result<Self, Error> {
+        // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
+        self.with_log(path.as_ref(), |finetune, path| {
+            replay_from(path, finetune.strategy.clone(), finetune.model.clone(), None)
+        })
+    }
+
+    /// [`with_replay_log`](Self::with_replay_log) of the lessons of each step, from 0, that steps are made again with: all that is
+    /// evaluated is the model and the first pair, whose scores are compared.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_replay_log`](Self::with_replay_log) and [`step`](Self::step); [`Error::Run`] if the lessons are others.
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// use eggroll_lm::load::Pretrained;
+    /// use eggroll_lm::{FinetuneConfig, Items, Lesson, Llama};
+    ///
+    /// # fn main() -> Result<(), eggroll_lm::Error> {
+    /// let finetune = FinetuneConfig::new().init::<Llama>(Pretrained::open("SmolLM2-135M-Instruct")?)?;
+    /// let answers = [finetune.item("Two and two is", " four")?, finetune.item("Two and three is", " five")?];
+    /// let lesson = |_: u64| Lesson::Completions(Items::Shared(&answers));
+    /// let mut finetune = finetune.with_replay_log_of("sums.replay", lesson)?;
+    /// while finetune.steps() < 20 {
+    ///     finetune.step(&lesson(finetune.steps()))?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_replay_log_of<'a>(
+        self,
+        path: impl AsRef<Path>,
+        mut lesson: impl FnMut(u64) -> Lesson<'a>,
+    ) -> Result<Self, Error> {
+        self.with_log(path.as_ref(), |finetune, path| {
+            let (strategy, model) = (finetune.strategy.clone(), finetune.model.clone());
+            let again = |model: &M, population: &Population| {
+                model.update_host(&mut finetune.host, &population.perturbation().table);
+                Ok(finetune.ask_first(population, &lesson(population.generation()))?.fitness)
+            };
+            replay_evaluated(path, strategy, model, None, again)
+        })
+    }
+
+    /// Makes the steps of a log again, if it has any, and continues it.
+    fn with_log(
+        mut self,
+        path: &Path,
+        replay: impl FnOnce(&mut Self, &Path) -> Result<(EvolutionStrategy, M), eggroll_run::Error>,
+    ) -> Result<Self, Error> {
         self.check_fresh("with_replay_log")?;
-        let path = path.as_ref();
         if path.exists() && !replay_range(path)?.is_empty() {
-            // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
-            (self.strategy, self.model) = replay_from(path, self.strategy, self.model, None).map_err(other_settings)?;
+            (self.strategy, self.model) = replay(&mut self, path).map_err(other_settings)?;
             self.host = self.model.to_host(self.config.precision);
             self.steps = self.strategy.generation();
         }
@@ -241,7 +288,8 @@ impl<M: CausalModel> Finetune<M> {
         let scored = self.score(&items)?;
         let (sum, count) = scored
             .iter()
-            .fold((0.0, 0), |(sum, count), scored| (sum + f64::from(scored.log_probability), count + scored.tokens));
+            .flat_map(|scored| &scored.log_probabilities)
+            .fold((0.0, 0), |(sum, count), log_probability| (sum + f64::from(*log_probability), count + 1));
         Ok((-sum / count as f64).exp())
     }
 

@@ -8,6 +8,7 @@ use crate::host::Changed;
 use crate::items::{Item, Items};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
+use crate::scoring::Scored;
 use eggroll_core::scope;
 use eggroll_train::{Fitness, GenerationReport, Population};
 use rayon::prelude::*;
@@ -40,6 +41,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// Of the scores of each member's items, in groups that were asked the same.
     fn new(scores: &[Vec<f32>], groups: usize, tokens: usize, truncated: Option<f64>) -> Self {
         let (tied_items, disagreement) = spread(scores, groups);
         Self { fitness: Fitness::from(member_scores(scores, groups)), tokens, tied_items, disagreement, truncated }
@@ -101,15 +103,29 @@ impl<M: CausalModel> Finetune<M> {
         Ok(answers.report(generation, start.elapsed().as_secs_f64(), changed))
     }
 
+    /// Asks the first pair, of a generation whose scores are logged.
+    pub(super) fn ask_first(&self, population: &Population, lesson: &Lesson) -> Result<Answers, Error> {
+        let first = population.slice(0..2);
+        match lesson {
+            // Members are compared with their group.
+            Lesson::Completions(Items::Groups(_)) => self.ask_members(population, lesson),
+            _ => self.ask_members(&first, lesson),
+        }
+    }
+
     /// Asks the members of a population.
     pub(super) fn ask_members(&self, population: &Population, lesson: &Lesson) -> Result<Answers, Error> {
         match *lesson {
             Lesson::Completions(items) => {
                 let scored = self.score_members(population, items)?;
-                let scores = scored.iter().map(|items| items.iter().map(|item| item.mean_log_probability()).collect());
+                let scores = scored.iter().map(|items| items.iter().map(Scored::mean_log_probability).collect());
                 let of_member = |(_, items): (usize, &[Item])| items.iter().map(Item::tokens).sum::<usize>();
                 let tokens = items.of_members(&population.range(), population).into_iter().map(of_member).sum();
-                Ok(Answers::new(&scores.collect::<Vec<_>>(), items.groups(), tokens, None))
+                let answers = Answers::new(&scores.collect::<Vec<_>>(), items.groups(), tokens, None);
+                match self.token_scores(population, items, &scored) {
+                    Some(fitness) => Ok(Answers { fitness, ..answers }),
+                    None => Ok(answers),
+                }
             }
             Lesson::Prompts { prompts, reward, sampling } => self.reward_members(population, prompts, reward, sampling),
         }
@@ -139,7 +155,11 @@ impl<M: CausalModel> Finetune<M> {
         let read = items.iter().map(Item::tokens).sum::<usize>() * written.len();
         let tokens = read + all.iter().map(|text| text.tokens.len()).sum::<usize>();
         let cut = all.iter().filter(|text| !text.stopped).count();
-        Ok(Answers::new(&scores, 1, tokens, Some(cut as f64 / all.len() as f64)))
+        let answers = Answers::new(&scores, 1, tokens, Some(cut as f64 / all.len() as f64));
+        Ok(match self.prompt_scores(population, &items, &self.stopping(sampling), &scores)? {
+            Some(fitness) => Answers { fitness, ..answers },
+            None => answers,
+        })
     }
 }
 

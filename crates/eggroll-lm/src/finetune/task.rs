@@ -145,6 +145,12 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
         Ok(fitness)
     }
 
+    fn evaluate_again(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
+        self.finetune.follow(model, Some(&population.perturbation().table));
+        let lesson = self.lessons.lesson(population.generation())?;
+        Ok(self.finetune.ask_first(population, &lesson)?.fitness)
+    }
+
     fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, UserError> {
         let (answers, table) = self.step.take().expect("a generation is told after it was evaluated");
         let (report, times) = (generation.report, generation.times);

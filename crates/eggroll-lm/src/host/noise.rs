@@ -1,12 +1,20 @@
 //! The noise of some pairs for all matrices of a model.
 
 use burn::module::ParamId;
+use eggroll_core::ParameterTable;
 use eggroll_core::scope::Perturbation;
+use eggroll_core::sync::locked;
 use eggroll_core::transformer::Factors;
+use std::sync::Mutex;
 
-/// Factors of some pairs' low-rank noise, for every matrix of a model; a slot for each pair.
+/// Factors of some pairs' low-rank noise, for every matrix of a model; a slot for each pair. Or no noise, and a record of the rows that
+/// matrices are given.
 #[derive(Debug, Default)]
-pub struct Noise(Vec<Option<Factors>>);
+pub struct Noise {
+    factors: Vec<Option<Factors>>,
+    /// By matrix, of those that are recorded.
+    given: Vec<Option<Mutex<Vec<f32>>>>,
+}
 
 impl Noise {
     /// Draws it.
@@ -29,12 +37,36 @@ impl Noise {
                 panic!("\"{path}\" has noise {role:?} from {source:?}, which is not drawn on the host")
             }))
         };
-        Self(matrices.iter().map(factors).collect())
+        Self { factors: matrices.iter().map(factors).collect(), given: Vec::new() }
+    }
+
+    /// No noise: records the rows that the matrices are given which are trained.
+    pub fn record(table: &ParameterTable, matrices: &[(ParamId, [usize; 2])]) -> Self {
+        let of = |(id, _): &(ParamId, [usize; 2])| table.is_trained(*id).then(Mutex::default);
+        Self { factors: Vec::new(), given: matrices.iter().map(of).collect() }
+    }
+
+    /// A matrix is given these rows.
+    pub fn note_rows(&self, matrix: usize, rows: &[f32]) {
+        if let Some(Some(given)) = self.given.get(matrix) {
+            locked(given).extend_from_slice(rows);
+        }
+    }
+
+    /// Whether a matrix whose rows are recorded was given none yet.
+    pub fn lacks_rows(&self) -> bool {
+        self.given.iter().flatten().any(|given| locked(given).is_empty())
+    }
+
+    /// The rows that each matrix was given since the last call; none of those that are not recorded.
+    pub fn take_rows(&self) -> Vec<Vec<f32>> {
+        let take = |given: &Mutex<Vec<f32>>| std::mem::take(&mut *locked(given));
+        self.given.iter().map(|given| given.as_ref().map(take).unwrap_or_default()).collect()
     }
 
     /// The factors of a matrix, if it is perturbed.
     pub fn of(&self, matrix: usize) -> Option<&Factors> {
-        self.0.get(matrix)?.as_ref()
+        self.factors.get(matrix)?.as_ref()
     }
 
     /// Bytes of one pair's noise.

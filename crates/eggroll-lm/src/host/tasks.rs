@@ -25,6 +25,11 @@ impl MemberTask {
         Self { members: 0..1, first: 0, noise: None }
     }
 
+    /// Items of a model without noise, that records what matrices are given.
+    pub(crate) fn recording(noise: Noise) -> Self {
+        Self { noise: Some(noise), ..Self::plain() }
+    }
+
     /// The noise of the members, if they have any.
     pub(crate) fn noise(&self) -> Option<&Noise> {
         self.noise.as_ref()

@@ -1,10 +1,15 @@
 //! Fine-tuning as a run of the learner.
 
-use super::*;
-use eggroll_lm::{Lesson, Lessons};
+use super::{settings as means, *};
+use eggroll_lm::Lessons;
 use eggroll_run::{EsTraining, ScalarMetric, Scalars, StopReason, UserError};
 use eggroll_train::GenerationReport;
 use std::path::PathBuf;
+
+/// By token: a run that continues sees again what layers were given.
+fn settings() -> FinetuneConfig {
+    means().with_credit(Credit::Auto)
+}
 
 /// The same items in every generation, until one from which on there is an error.
 struct Repeated {

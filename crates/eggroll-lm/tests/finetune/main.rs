@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use eggroll_core::{CustomNoiser, EggrollConfig, NoiseSourceConfig, OpenEsConfig, Role};
 use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
-use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Llama, SamplingConfig};
+use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Lesson, Llama, SamplingConfig, Scored};
 use eggroll_run::parameter_digest;
 use eggroll_train::{Credit, CustomShaping, CustomSigma, EvolutionStrategyConfig, FitnessShaping, NoiseScale};
 use serde_json::json;
@@ -107,28 +107,51 @@ fn items(finetune: &Finetune<Llama>) -> Vec<Item> {
 fn a_log_gives_the_same_model_and_is_continued() {
     let folder = tempfile::tempdir().unwrap();
     let [whole, parts] = ["whole.log", "parts.log"].map(|name| folder.path().join(name));
-    let mut undisturbed = finetune(settings()).with_replay_log(&whole).unwrap();
-    let items = items(&undisturbed);
+    let by_token = || settings().with_credit(Credit::Auto);
+    let asked = items(&finetune(by_token()));
+    let lesson = |_| Lesson::Completions(Items::Shared(&asked));
+    let logged = |path: &Path| finetune(by_token()).with_replay_log_of(path, lesson);
+    let mut undisturbed = logged(&whole).unwrap();
     for _ in 0..6 {
-        assert!(undisturbed.learn(Items::Shared(&items)).unwrap().generation.stepped);
+        assert!(undisturbed.step(&lesson(0)).unwrap().generation.stepped);
     }
     for end in [2, 3, 6] {
-        let mut part = finetune(settings()).with_replay_log(&parts).unwrap();
+        let mut part = logged(&parts).unwrap();
         while part.steps() < end {
-            part.learn(Items::Shared(&items)).unwrap();
+            part.step(&lesson(0)).unwrap();
         }
     }
-    let again = finetune(settings()).with_replay_log(&parts).unwrap();
+    let again = logged(&parts).unwrap();
     assert_eq!(again.steps(), 6);
     assert_eq!(parameter_digest(again.model()), parameter_digest(undisturbed.model()));
-    assert_eq!(again.score(&items).unwrap(), undisturbed.score(&items).unwrap());
+    assert_eq!(again.score(&asked).unwrap(), undisturbed.score(&asked).unwrap());
     assert_eq!(std::fs::read(whole).unwrap(), std::fs::read(&parts).unwrap());
     // Not the model of before, and not that of other settings.
     assert_ne!(parameter_digest(again.model()), parameter_digest(finetune(settings()).model()));
     drop((undisturbed, again));
-    let other = finetune(settings().with_sigma(0.2)).with_replay_log(&parts).err().unwrap();
+    let other = finetune(by_token().with_sigma(0.2)).with_replay_log_of(&parts, lesson).err().unwrap();
     assert!(matches!(&other, Error::OtherSettings { field, .. } if field.starts_with("sigma")), "{other}");
     assert!(other.to_string().contains("0.2") && other.to_string().contains("0.1"), "{other}");
+    // Scores of tokens alone make no step, and those of others are not theirs.
+    let error = finetune(by_token()).with_replay_log(&parts).err().unwrap().to_string();
+    assert!(error.contains("with_replay_log_of"), "{error}");
+    let others = [asked[1].clone(), asked[0].clone(), asked[2].clone()];
+    let error = finetune(by_token()).with_replay_log_of(&parts, |_| Lesson::Completions(Items::Shared(&others)));
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("generation 0 does not give the logged fitness"), "{error}");
+}
+
+/// Scores `[members]` are logged without what they are of.
+#[test]
+fn a_log_of_means_needs_no_lessons() {
+    let folder = tempfile::tempdir().unwrap();
+    let means = || finetune(settings()).with_replay_log(folder.path().join("log")).unwrap();
+    let mut first = means();
+    let asked = items(&first);
+    (0..2).for_each(|_| assert!(first.learn(Items::Shared(&asked)).unwrap().generation.stepped));
+    let digest = parameter_digest(first.model());
+    drop(first);
+    assert_eq!(parameter_digest(means().model()), digest);
 }
 
 #[test]
@@ -360,12 +383,50 @@ fn a_log_is_continued_with_functions_of_the_program() {
     }
 }
 
-/// It would change nothing, and its log could not be continued.
+/// Groups are asked other items: there are no tokens that all members have scores of.
 #[test]
-fn credit_by_part_is_refused() {
-    let strategy = settings().strategy::<Llama>().with_credit(Credit::Parts);
-    let error = finetune(settings()).with_strategy(strategy).err().unwrap();
-    assert!(matches!(error, Error::Credit) && error.to_string().contains("expected auto or mean"), "{error}");
+fn groups_do_not_learn_by_part() {
+    let mut finetune = finetune(settings().with_credit(Credit::Parts));
+    let all = items(&finetune);
+    assert!(finetune.learn(Items::Shared(&all)).unwrap().generation.stepped);
+    let error = finetune.learn(Items::Groups(&[all[..2].to_vec(), all[2..].to_vec()])).unwrap_err().to_string();
+    assert!(error.contains("layers.0.self_attn.q_proj.weight"), "{error}");
+}
+
+/// Four members learn an answer from the scores of its tokens in ten steps.
+#[test]
+fn tokens_teach_four_members() {
+    let settings = settings().with_population_size(4).with_credit(Credit::Auto).with_learning_rate(1.0);
+    let mut finetune = finetune(settings);
+    let item = |letter: char| finetune.item(&format!("a{letter}"), "z").unwrap();
+    let items: Vec<Item> = ('b'..='y').map(item).collect();
+    let mean = |finetune: &Finetune<Llama>| {
+        finetune.score(&items).unwrap().iter().map(Scored::mean_log_probability).sum::<f32>() / 24.0
+    };
+    let before = mean(&finetune);
+    for _ in 0..10 {
+        finetune.learn(Items::Shared(&items)).unwrap();
+    }
+    let after = mean(&finetune);
+    println!("{before} {after}");
+    assert!(after > before + 1.0, "{before} {after}");
+}
+
+/// A reward of every prompt is learned from by part as well.
+#[test]
+fn prompts_teach_by_part() {
+    let mut finetune = finetune(settings().with_credit(Credit::Parts).with_population_size(32).with_learning_rate(1.0));
+    let prompts = ["abc", "hello", "zq"].map(Prompt::new);
+    let short =
+        |_: &Prompt, completion: &str| completion.chars().filter(|letter| "aeiou".contains(*letter)).count() as f32;
+    let sampling = SamplingConfig::greedy(6);
+    let mean = |finetune: &Finetune<Llama>| {
+        let written = finetune.complete(&prompts, &sampling).unwrap();
+        written.iter().map(|written| short(&prompts[0], &written.text)).sum::<f32>() / 3.0
+    };
+    let before = mean(&finetune);
+    (0..20).for_each(|_| assert!(finetune.learn_from(&short, &prompts, &sampling).unwrap().generation.stepped));
+    assert!(mean(&finetune) >= before + 1.0, "{before} {}", mean(&finetune));
 }
 
 /// Noise from a table is not drawn by rows: members are packed one by one, as the same models.

@@ -75,8 +75,8 @@ fn scores_are_those_of_tensors() {
         for (item, found) in items.iter().zip(&found) {
             let all = [item.prompt(), item.completion()].concat();
             let (log_probability, exact) = scored(&tensor_logits(&model, &all), item);
-            assert!((f64::from(found.log_probability) - log_probability).abs() < 2e-4, "{item:?}");
-            assert_eq!((found.tokens, found.exact), (item.completion().len(), exact), "{item:?}");
+            assert!((f64::from(found.log_probability()) - log_probability).abs() < 2e-4, "{item:?}");
+            assert_eq!((found.log_probabilities.len(), found.exact), (item.completion().len(), exact), "{item:?}");
         }
         assert!(found.iter().any(|scored| scored.exact) && found.iter().any(|scored| !scored.exact));
         // Each alone: the same bits.

@@ -32,7 +32,7 @@ fn learn(seed: u32, precision: Precision, train: &[Item]) -> [f64; 2] {
         let population = strategy.ask();
         let scored = score_population(&host, &population, Items::Shared(train)).expect("scores");
         let mean = |scored: &Vec<eggroll_lm::Scored>| {
-            scored.iter().map(|scored| scored.log_probability).sum::<f32>() / scored.len() as f32
+            scored.iter().map(|scored| scored.log_probability()).sum::<f32>() / scored.len() as f32
         };
         strategy
             .tell(&mut model, population, Fitness::from(scored.iter().map(mean).collect::<Vec<_>>()))

@@ -24,7 +24,7 @@ fn scores_are_those_of_separate_models() {
         };
         let away = |a: &[Scored], b: &[Scored]| {
             let pairs = a.iter().zip(b);
-            pairs.map(|(a, b)| (a.log_probability - b.log_probability).abs()).fold(0.0, f32::max)
+            pairs.map(|(a, b)| (a.log_probability() - b.log_probability()).abs()).fold(0.0, f32::max)
         };
         for (member, found) in found.iter().enumerate() {
             let distance = away(found, &own(member));

@@ -33,7 +33,8 @@ fn step(config: EvolutionStrategyConfig, before: &Llama, precision: Precision) -
     let (mut model, mut host) = (before.clone(), HostLlama::new(before, precision));
     let population = strategy.ask();
     let scored = score_population(&host, &population, Items::Shared(&items(4, 2))).expect("scores");
-    let fitness: Vec<f32> = scored.iter().map(|member| member.iter().map(|item| item.log_probability).sum()).collect();
+    let fitness: Vec<f32> =
+        scored.iter().map(|member| member.iter().map(|item| item.log_probability()).sum()).collect();
     strategy.tell(&mut model, population, Fitness::from(fitness)).expect("no parameter was left out");
     let changed = host.update(&model, strategy.parameters());
     (model, host, changed)
@@ -111,7 +112,7 @@ fn each_parameter_is_packed<M: CausalModel>(before: &M, precision: Precision) {
 
 fn bits<D: Decoder>(host: &D) -> Vec<u32> {
     let scored = score(host, &items(6, 2)).expect("scores");
-    scored.iter().map(|scored| scored.log_probability.to_bits()).collect()
+    scored.iter().map(|scored| scored.log_probability().to_bits()).collect()
 }
 
 #[test]

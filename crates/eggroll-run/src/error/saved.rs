@@ -118,7 +118,7 @@ pub enum SavedError {
     /// Scores of parts, whose updates depend on more than the fitness.
     #[error(
         "fitness alone makes no update with credit {credit} and the scores of {parts} parts: estimates depend on what layers were given, too. \
-         Set credit to mean, or replay a log with replay_evaluated, which evaluates again"
+         Set credit to mean, or replay a log with replay_evaluated, which evaluates again (with_replay_log_of for a language model)"
     )]
     ReplayCredit {
         /// The credit.

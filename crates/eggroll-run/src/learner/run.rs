@@ -367,9 +367,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         // A log is never behind a checkpoint.
         locked(&self.log).sync()?;
-        // What was learned by part does not follow from the scores of a log.
-        let by_part = strategy.row_checks().is_some();
-        if by_part || self.config.checkpoint_every > 0 || !continues_from_log(&self.config, self.task) {
+        if self.config.checkpoint_every > 0 || !continues_from_log(&self.config, self.task) {
             self.task.save(&self.checkpoints, strategy, model)?;
         }
         self.page.saved(strategy, model);

@@ -89,6 +89,13 @@ pub trait EsTask<M: Module> {
         false
     }
 
+    /// Evaluates a generation whose scores are logged, for estimates by part: they depend on what layers were given. Called before
+    /// [`begin`](Self::begin). A task that asks all members the same may evaluate the first pair only,
+    /// [`slice(0..2)`](Population::slice).
+    fn evaluate_again(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
+        self.evaluate(model, population)
+    }
+
     /// Saves a checkpoint: with [`save_with_state`](Checkpoints::save_with_state) where members keep a state.
     ///
     /// # Errors

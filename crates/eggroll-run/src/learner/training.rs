@@ -19,7 +19,7 @@ use crate::distribution::{Distribution, Replica};
 use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
 use crate::print_note;
-use crate::replay::{replay_from, replay_range};
+use crate::replay::{replay_evaluated, replay_from, replay_range};
 use crate::steps::{LoopPlan, drive};
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
@@ -253,7 +253,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             None => (self.config.strategy.try_init(&model)?, model),
         };
         let (strategy, model) = match continues_from_log(&self.config, task) {
-            true => replay_rest(&self.folder.file(REPLAY_LOG), strategy, model)?,
+            true => replay_rest(&self.folder.file(REPLAY_LOG), strategy, model, task)?,
             false => (strategy, model),
         };
         distribution.begin(&strategy, &model, self.config.data.as_deref())?;
@@ -412,14 +412,20 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     }
 }
 
-/// Makes the generations again that a replay log has behind a strategy's, if it is a log of this strategy that the update follows from.
-fn replay_rest<M: Module>(path: &Path, strategy: EvolutionStrategy, model: M) -> Result<(EvolutionStrategy, M), Error> {
+/// Makes the generations again that a replay log has behind a strategy's, if it is a log of this strategy.
+fn replay_rest<M: Module, T: EsTask<M>>(
+    path: &Path,
+    strategy: EvolutionStrategy,
+    model: M,
+    task: &mut T,
+) -> Result<(EvolutionStrategy, M), Error> {
     if !path.exists() || !replay_range(path)?.contains(&strategy.generation()) {
         return Ok((strategy, model));
     }
     match replay_from(path, strategy.clone(), model.clone(), None) {
-        // Updates that depend on more than scores: from the checkpoint, or anew.
-        Err(Error::Saved(SavedError::ReplayCredit { .. })) => Ok((strategy, model)),
+        Err(Error::Saved(SavedError::ReplayCredit { .. })) => {
+            replay_evaluated(path, strategy, model, None, |model, population| task.evaluate_again(model, population))
+        }
         replayed => replayed,
     }
 }

@@ -11,6 +11,7 @@ use crate::digest::parameter_digest;
 use crate::durable;
 use crate::error::{Error, SavedError};
 use crate::lock::Lock;
+use crate::steps::UserError;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
 use eggroll_train::{Credit, EvolutionStrategy, Fitness, Population, RunningSettings, TellError};
@@ -277,11 +278,13 @@ pub fn replay_from<M: Module>(
 /// run did, and requires the logged fitness.
 ///
 /// It takes as long as the run. What it shows is that data, score and program are those of the run: the fitness of every generation is the logged
-/// one, and the model that of the run, bit for bit.
+/// one, and the model that of the run, bit for bit. Where members are all given the same data, the first of them
+/// ([`slice`](Population::slice)) are enough, whose scores are compared; the others' are then taken from the log.
 ///
 /// # Errors
 ///
-/// As [`replay_from`], but for the credit, and [`SavedError::ReplayFitness`] for the first generation whose fitness is another one.
+/// As [`replay_from`], but for the credit, [`SavedError::ReplayFitness`] for the first generation whose fitness is another one, and [`Error::User`] with
+/// what `evaluate` returned.
 ///
 /// # Example
 ///
@@ -290,16 +293,16 @@ pub fn replay_from<M: Module>(
 /// use burn::tensor::{Device, Tensor};
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::{Linear, LinearConfig};
-/// use eggroll_run::{ReplayLog, parameter_digest, replay_evaluated};
-/// use eggroll_train::{EvolutionStrategyConfig, Population};
+/// use eggroll_run::{ReplayLog, UserError, parameter_digest, replay_evaluated};
+/// use eggroll_train::{EvolutionStrategyConfig, Fitness, Population};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("run.replay");
 /// let first = LinearConfig::new(8, 1).init(&Device::flex());
-/// let evaluate = |model: &Linear, population: &Population| {
+/// let evaluate = |model: &Linear, population: &Population| -> Result<Fitness, UserError> {
 ///     let x = Tensor::<2>::ones([3, 8], &Device::flex()) * population.generation() as f32;
-///     population.evaluate(|members| model.forward_shared(x.clone()).reshape([members.count(), 3])) // a score for every row
+///     Ok(population.evaluate(|members| model.forward_shared(x.clone()).reshape([members.count(), 3]))) // a score for every row
 /// };
 /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(8);
 ///
@@ -307,7 +310,7 @@ pub fn replay_from<M: Module>(
 /// let mut log = ReplayLog::create(&path, &strategy, &model)?;
 /// for _ in 0..5 {
 ///     let population = strategy.ask();
-///     let fitness = evaluate(&model, &population);
+///     let fitness = evaluate(&model, &population)?;
 ///     strategy.tell(&mut model, population, fitness.clone())?;
 ///     log.append(&strategy, &fitness)?;
 /// }
@@ -321,15 +324,16 @@ pub fn replay_evaluated<M: Module>(
     strategy: EvolutionStrategy,
     model: M,
     until: Option<u64>,
-    mut evaluate: impl FnMut(&M, &Population) -> Fitness,
+    mut evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
 ) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
     log.check_strategy(&strategy)?;
     log.replay(strategy, model, until, |model, population, scores| {
-        let fitness = evaluate(model, population);
+        let fitness = evaluate(model, population).map_err(Error::User)?;
         if scores.is_of(&fitness, population.count()) {
             return Ok(fitness);
         }
-        Err(SavedError::ReplayFitness { path: path.to_owned(), generation: population.generation() }.into())
+        let other = || SavedError::ReplayFitness { path: path.to_owned(), generation: population.generation() };
+        scores.completing(&fitness, population.count()).ok_or_else(|| other().into())
     })
 }

@@ -138,13 +138,22 @@ impl Recorded {
 
     /// Whether these are the scores of a fitness of `members`, bit for bit.
     pub fn is_of(&self, fitness: &Fitness, members: usize) -> bool {
-        let bits = |scores: &[f32]| scores.iter().map(|score| score.to_bits()).collect::<Vec<_>>();
         match (self, fitness.integers()) {
             (Self::Signs(signs), _) => *signs == fitness.pair_signs(members),
             (Self::Integers(scores), integers) => integers == Some(scores),
             (Self::Floats(scores), None) => bits(scores) == bits(fitness.values()),
             (Self::Floats(_), Some(_)) => false,
         }
+    }
+
+    /// The scores of all `members` as those of the tasks of `fitness`, if it has some of the first members and they are the same, bit for bit.
+    pub fn completing(&self, fitness: &Fitness, members: usize) -> Option<Fitness> {
+        let (Self::Floats(scores), None, tasks) = (self, fitness.integers(), fitness.tasks()) else { return None };
+        let first = fitness.values().len() / tasks;
+        let all = scores.len() == tasks * members && (1..members).contains(&first);
+        let rows = || scores.chunks_exact(members).zip(fitness.values().chunks_exact(first));
+        let same = all && rows().all(|(logged, found)| bits(&logged[..first]) == bits(found));
+        same.then(|| Fitness::from(scores.clone()).with_tasks(tasks).with_steps(fitness.steps()))
     }
 
     /// A fitness that makes the same update.
@@ -187,6 +196,10 @@ impl Recorded {
             _ => Self::Signs(scores.iter().flat_map(|byte| unpack(*byte)).take(count).collect()),
         }
     }
+}
+
+fn bits(scores: &[f32]) -> Vec<u32> {
+    scores.iter().map(|score| score.to_bits()).collect()
 }
 
 /// The record of settings from a generation on, in the log of that check.

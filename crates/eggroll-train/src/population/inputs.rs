@@ -5,6 +5,7 @@ use super::row_check::RowCheck;
 use super::rows::ScoreParts;
 use super::{MemberChunk, Population, are_same};
 use crate::fitness::{Fitness, Scores};
+use burn::module::ParamId;
 use burn::tensor::Tensor;
 use eggroll_core::ops::Input;
 use eggroll_core::scope::{Inputs, ParameterUse};
@@ -17,6 +18,22 @@ impl Population {
     /// closure once more, for two members without noise, whose fitness is dropped.
     pub fn observe_inputs(&self) {
         self.observes.store(true, Relaxed);
+    }
+
+    /// Notes the rows that the model without noise gives matrices, for an evaluation in a loop of its own, which asks no scope: `[parts · k, d_input]`, the
+    /// `k` rows of part 0 first. Scores of so many parts are [credited](crate::Credit) by them; matrices without rows learn from the mean.
+    pub fn note_rows(&self, rows: Vec<(ParamId, Tensor<2>)>) {
+        let table = &self.perturbation.table;
+        let mut inputs = vec![Inputs::default(); table.entries().len()];
+        let mut checks = vec![RowCheck::Unknown; table.entries().len()];
+        for (id, rows) in rows {
+            if let Some(position) = table.position(id) {
+                inputs[position].uses.push(Input::Rows(rows));
+                checks[position] = RowCheck::OfParts;
+            }
+        }
+        *locked(&self.inputs) = Some(inputs);
+        *locked(&self.rows) = Some(checks.into());
     }
 
     /// The rows `[rows, d_input]` that linear layers and convolutions were given for one member without noise, by the path of their

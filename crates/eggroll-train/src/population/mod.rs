@@ -141,6 +141,11 @@ impl Population {
         Enclosing::here().run(evaluation)
     }
 
+    /// What weights learn from: `Mean` where they [cannot](crate::EvolutionStrategy::credit) learn by part.
+    pub fn credit(&self) -> Credit {
+        self.credit
+    }
+
     /// The noise of the members.
     pub fn perturbation(&self) -> &Perturbation {
         &self.perturbation

@@ -235,7 +235,7 @@ fn runs_by_part_replay_by_evaluating_again() {
         }
         drop(log);
         for until in [0, 3, 6] {
-            let again = |model: &Net, population: &Population| score(model, population, 1.0);
+            let again = |model: &Net, population: &Population| Ok(score(model, population, 1.0));
             let (strategy, model) =
                 replay_evaluated(&path, config.init(&first), first.clone(), Some(until), again).expect("replays");
             assert_eq!((strategy.generation(), &parameter_digest(&model)), (until, &digests[until as usize]));
@@ -252,7 +252,7 @@ fn runs_by_part_replay_by_evaluating_again() {
 
         // Other data, or another score, from a generation on.
         let changed = |model: &Net, population: &Population| {
-            score(model, population, if population.generation() < 3 { 1.0 } else { 1.001 })
+            Ok(score(model, population, if population.generation() < 3 { 1.0 } else { 1.001 }))
         };
         let error = replay_evaluated(&path, config.init(&first), first, None, changed).map(drop).expect_err("refused");
         assert!(matches!(error, Error::Saved(SavedError::ReplayFitness { generation: 3, .. })), "{error}");
@@ -281,8 +281,16 @@ fn scores_of_parts_are_not_replayed_by_fitness_alone() {
     }
     let error = message(replay(&path, first.clone(), None));
     assert!(error.contains("credit auto and the scores of 2 parts"), "{error}");
-    let (_, again) = replay_evaluated(&path, config.init(&first), first, None, evaluate).expect("replays");
-    assert_eq!(parameter_digest(&again), parameter_digest(&model));
+    for members in [0..2, 0..config.population_size] {
+        let some = |model: &Linear, population: &Population| Ok(evaluate(model, &population.slice(members.clone())));
+        let (_, again) = replay_evaluated(&path, config.init(&first), first.clone(), None, some).expect("replays");
+        assert_eq!(parameter_digest(&again), parameter_digest(&model), "{members:?}");
+    }
+    // Of others than the first, or of other data.
+    let last = |model: &Linear, population: &Population| Ok(evaluate(model, &population.slice(2..4)));
+    assert!(message(replay_evaluated(&path, config.init(&first), first.clone(), None, last)).contains("generation 0"));
+    let failing = |_: &Linear, _: &Population| Err("no data".into());
+    assert_eq!(message(replay_evaluated(&path, config.init(&first), first, None, failing)), "no data");
 }
 
 struct Halve;

@@ -1,0 +1,60 @@
+//! The scores of parts, and the rows that go with them.
+
+use super::Finetune;
+use crate::causal::CausalModel;
+use crate::error::Error;
+use crate::generation::generate;
+use crate::items::{Item, Items};
+use crate::rows::CompletionRows;
+use crate::sampling::SamplingConfig;
+use crate::scoring::Scored;
+use eggroll_train::{Fitness, Population};
+
+impl<M: CausalModel> Finetune<M> {
+    /// The scores of all tokens of completions that all members are given, if the model is to learn from each: a token's rows are those from
+    /// which it is predicted.
+    pub(super) fn token_scores(
+        &self,
+        population: &Population,
+        items: Items,
+        scored: &[Vec<Scored>],
+    ) -> Option<Fitness> {
+        let Items::Shared(items) = items else { return None };
+        let tokens = items.iter().map(|item| item.completion().len()).sum();
+        if !population.credit().projects(tokens) {
+            return None;
+        }
+        population.note_rows(CompletionRows::new(&self.host, &population.perturbation().table, items).by_token());
+        let of_member = |items: &Vec<Scored>| items.iter().flat_map(|item| item.log_probabilities.clone()).collect();
+        Some(of_parts(&scored.iter().map(of_member).collect::<Vec<_>>()))
+    }
+
+    /// The scores of all prompts, if the model is to learn from each: a prompt's rows are those from which the model without noise writes
+    /// its answer.
+    pub(super) fn prompt_scores(
+        &self,
+        population: &Population,
+        prompts: &[Item],
+        sampling: &SamplingConfig,
+        scores: &[Vec<f32>],
+    ) -> Result<Option<Fitness>, Error> {
+        if !population.credit().projects(prompts.len()) {
+            return Ok(None);
+        }
+        let written = generate(&self.host, prompts, sampling)?;
+        // With any token at its end, which is not read.
+        let answered = |(prompt, written): (&Item, &crate::generation::Generated)| {
+            Item::new(prompt.prompt(), &[&written.tokens[..], &[0]].concat())
+        };
+        let items: Vec<Item> = prompts.iter().zip(&written).map(answered).collect();
+        population.note_rows(CompletionRows::new(&self.host, &population.perturbation().table, &items).by_item());
+        Ok(Some(of_parts(scores)))
+    }
+}
+
+/// Scores of each member's parts as `[parts, members]`.
+fn of_parts(scores: &[Vec<f32>]) -> Fitness {
+    let parts = scores.first().map_or(0, Vec::len);
+    let values: Vec<f32> = (0..parts).flat_map(|part| scores.iter().map(move |of| of[part])).collect();
+    Fitness::from(values).with_tasks(parts)
+}
