@@ -39,7 +39,7 @@ pub use digest::{data_digest, parameter_digest, portable_digest};
 pub use error::TextError;
 #[cfg(feature = "profile")]
 pub use error::TraceError;
-pub use error::{Error, RunError, SavedError};
+pub use error::{Error, RunError, SavedError, UserError};
 pub use folder::RunFolder;
 #[cfg(feature = "learner")]
 pub use learner::{
@@ -52,5 +52,4 @@ pub use log::CsvLog;
 pub use log::TensorBoardLog;
 pub use log::{JsonLines, LogRow};
 pub use replay::{ReplayLog, replay, replay_evaluated, replay_from, replay_range};
-pub use steps::UserError;
 pub use training_loop::TrainingLoop;

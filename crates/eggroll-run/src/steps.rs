@@ -8,9 +8,6 @@ use eggroll_train::{EvolutionStrategy, Fitness, Population};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// An error of user code in the loop.
-pub type UserError = Box<dyn std::error::Error + Send + Sync>;
-
 /// The steps of each generation of a loop.
 pub(crate) trait Steps<M: Module> {
     /// Called once, before the first generation.

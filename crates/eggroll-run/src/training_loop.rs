@@ -2,10 +2,10 @@
 
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
-use crate::error::Error;
+use crate::error::{Error, UserError};
 use crate::guard::PATIENCE;
 use crate::replay::ReplayLog;
-use crate::steps::{LoopPlan, Steps, UserError, drive};
+use crate::steps::{LoopPlan, Steps, drive};
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 use std::ops::ControlFlow;

@@ -20,6 +20,9 @@ use eggroll_train::{ConfigError, DistributionError, MemoryError, TellError};
 use std::io;
 use std::path::PathBuf;
 
+/// An error of user code in the loop.
+pub type UserError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Errors of this crate: one variant for each subject.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -54,7 +57,7 @@ pub enum Error {
     Text(#[from] TextError),
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
-    User(Box<dyn std::error::Error + Send + Sync>),
+    User(UserError),
     /// A failure, and a second one in the cleanup after it, such as a checkpoint.
     #[error("{first}; then: {then}")]
     Two {

@@ -3,8 +3,7 @@
 use super::config::EsTrainingConfig;
 use super::metrics::Scalars;
 use crate::checkpoint::Checkpoints;
-use crate::error::Error;
-use crate::steps::UserError;
+use crate::error::{Error, UserError};
 use burn::module::Module;
 use burn::train::metric::ItemLazy;
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
