@@ -250,10 +250,16 @@ pub(crate) fn weights_of_rows(weights: &[f32], pairs: usize, rows: usize, counte
     if rows == 1 && counted.is_none() {
         return TensorData::new(weights.to_vec(), [weights.len() / pairs, pairs]);
     }
-    let repeated = weights.chunks(pairs).flat_map(|part| std::iter::repeat_n(part, rows));
-    let counts = |row: usize| counted.map_or(1.0, |counted| counted[row]);
-    let values: Vec<f32> =
-        repeated.enumerate().flat_map(|(row, part)| part.iter().map(move |weight| weight * counts(row))).collect();
+    // Of convolutions millions: whole rows at a time.
+    let mut values = Vec::with_capacity(weights.len() * rows);
+    for (part, of_part) in weights.chunks(pairs).enumerate() {
+        for row in part * rows..(part + 1) * rows {
+            match counted {
+                None => values.extend_from_slice(of_part),
+                Some(counted) => values.extend(of_part.iter().map(|weight| weight * counted[row])),
+            }
+        }
+    }
     let rows = values.len() / pairs;
     TensorData::new(values, [rows, pairs])
 }
