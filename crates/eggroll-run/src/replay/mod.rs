@@ -295,7 +295,7 @@ pub fn replay_from<M: Module>(
 /// use eggroll_run::{ReplayLog, UserError, parameter_digest, replay_evaluated};
 /// use eggroll_train::{EvolutionStrategyConfig, Fitness, Population};
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # fn main() -> Result<(), UserError> {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("run.replay");
 /// let first = LinearConfig::new(8, 1).init(&Device::flex());
