@@ -1,6 +1,6 @@
 //! What the model without noise gives its matrices, for estimates by part.
 
-use crate::host::{Decoder, MemberTask, Noise, ROWS, Sequence, fitting, run_parts};
+use crate::host::{Decoder, MemberTask, Noise, Sequence, run_parts};
 use crate::items::Item;
 use crate::run::DecoderRun;
 use burn::module::ParamId;
@@ -22,17 +22,10 @@ impl CompletionRows {
         let matrices = decoder.matrices();
         let parts = run_parts(items, Item::tokens, |items| {
             let task = MemberTask::recording(Noise::record(table, &matrices));
-            let mut run = DecoderRun::new(decoder, &task);
-            let mut rows = vec![Vec::new(); matrices.len()];
-            let mut rest = items;
-            while !rest.is_empty() {
-                let (batch, later) = rest.split_at(fitting(rest.iter().map(Item::tokens), ROWS));
-                rest = later;
-                for ((of_batch, rows), (_, [width, _])) in run.given(batch).iter().zip(&mut rows).zip(&matrices) {
-                    rows.extend(of_completions(of_batch, *width, batch));
-                }
-            }
-            rows
+            let given = DecoderRun::new(decoder, &task).given(items);
+            let of_matrix =
+                |(given, (_, [width, _])): (&Vec<f32>, &(ParamId, [usize; 2]))| of_completions(given, *width, items);
+            given.iter().zip(&matrices).map(of_matrix).collect::<Vec<_>>()
         });
         let of_matrix = |(number, (id, [width, _])): (usize, &(ParamId, [usize; 2]))| {
             let items: Vec<Vec<f32>> = parts.iter().flat_map(|rows| &rows[number]).cloned().collect();

@@ -79,10 +79,10 @@ impl PackedLinear {
         scratch: &mut Vec<f32>,
         y: &mut [f32],
     ) {
-        let factors = noise.and_then(|noise| {
+        if let Some(noise) = noise {
             noise.note_rows(self.number, x.values());
-            noise.of(self.number)
-        });
+        }
+        let factors = noise.and_then(|noise| noise.of(self.number));
         self.matrix.multiply(x, factors.map(|factors| (factors, rows)), add, scratch, y);
         if let Some(bias) = &self.bias {
             for y in y.chunks_exact_mut(bias.len()) {

@@ -173,9 +173,9 @@ fn likelihood_rises_and_a_saved_model_is_the_same() {
     assert_eq!(saved.score(&items).unwrap(), finetune.score(&items).unwrap());
 }
 
+/// From the members' means, and from the reward of every prompt.
 #[test]
 fn a_reward_is_learned_from_and_grows() {
-    let mut finetune = finetune(settings().with_population_size(32).with_learning_rate(0.5));
     let prompts = ["abc", "hello", "zq"].map(Prompt::new);
     let vowels =
         |_: &Prompt, completion: &str| completion.chars().filter(|letter| "aeiou".contains(*letter)).count() as f32;
@@ -184,12 +184,16 @@ fn a_reward_is_learned_from_and_grows() {
         let written = finetune.complete(&prompts, &sampling).unwrap();
         written.iter().map(|written| vowels(&prompts[0], &written.text)).sum::<f32>() / 3.0
     };
-    let before = mean(&finetune);
-    for _ in 0..40 {
-        let report = finetune.learn_from(&vowels, &prompts, &sampling).unwrap();
-        assert!(report.truncated.is_some() && report.tokens > 0, "{report}");
+    for (credit, rate, steps, more) in [(Credit::Mean, 0.5, 40, 2.0), (Credit::Parts, 1.0, 20, 1.0)] {
+        let mut finetune = finetune(settings().with_population_size(32).with_credit(credit).with_learning_rate(rate));
+        let before = mean(&finetune);
+        for _ in 0..steps {
+            let report = finetune.learn_from(&vowels, &prompts, &sampling).unwrap();
+            assert!(report.truncated.is_some() && report.tokens > 0, "{report}");
+            assert!(report.generation.stepped || credit == Credit::Mean, "{report}");
+        }
+        assert!(mean(&finetune) >= before + more, "{credit}: {before} {}", mean(&finetune));
     }
-    assert!(mean(&finetune) >= before + 2.0, "{before} {}", mean(&finetune));
 }
 
 #[test]
@@ -408,25 +412,7 @@ fn tokens_teach_four_members() {
         finetune.learn(Items::Shared(&items)).unwrap();
     }
     let after = mean(&finetune);
-    println!("{before} {after}");
     assert!(after > before + 1.0, "{before} {after}");
-}
-
-/// A reward of every prompt is learned from by part as well.
-#[test]
-fn prompts_teach_by_part() {
-    let mut finetune = finetune(settings().with_credit(Credit::Parts).with_population_size(32).with_learning_rate(1.0));
-    let prompts = ["abc", "hello", "zq"].map(Prompt::new);
-    let short =
-        |_: &Prompt, completion: &str| completion.chars().filter(|letter| "aeiou".contains(*letter)).count() as f32;
-    let sampling = SamplingConfig::greedy(6);
-    let mean = |finetune: &Finetune<Llama>| {
-        let written = finetune.complete(&prompts, &sampling).unwrap();
-        written.iter().map(|written| short(&prompts[0], &written.text)).sum::<f32>() / 3.0
-    };
-    let before = mean(&finetune);
-    (0..20).for_each(|_| assert!(finetune.learn_from(&short, &prompts, &sampling).unwrap().generation.stepped));
-    assert!(mean(&finetune) >= before + 1.0, "{before} {}", mean(&finetune));
 }
 
 /// Noise from a table is not drawn by rows: members are packed one by one, as the same models.
