@@ -38,10 +38,6 @@ pub struct LlmArgs {
     /// Instead of training: measure tokens per second.
     #[arg(long, conflicts_with_all = ["resume", "probe"])]
     pub throughput: bool,
-    /// Instead of training: compare three methods, each for --seconds: low-rank noise, full-rank noise of 30 members, and
-    /// backpropagation (AdamW). For Llama models and the tasks words and sft; --steps is not used.
-    #[arg(long, conflicts_with_all = ["resume", "probe", "throughput"])]
-    pub compare: bool,
     /// With --throughput: compare with llama.cpp on the same file, through Python's llama-cpp-python.
     #[arg(long, requires = "throughput")]
     pub llama_cpp: bool,
@@ -167,7 +163,6 @@ pub enum Mode {
     Train,
     Probe,
     Throughput,
-    Compare,
 }
 
 /// Of the model and its noise: all that a measurement takes.
@@ -189,10 +184,6 @@ impl LlmArgs {
                 given.refuse(&unused, "with --probe, which trains nothing")?;
                 given.refuse(&["sigma"], "with --probe, which tries several")?;
             }
-            Mode::Compare => {
-                let unused = [&["out", "steps", "no-measure", "evaluate-every"][..], &ObserverArgs::NAMES].concat();
-                given.refuse(&unused, "with --compare")?;
-            }
             Mode::Train if self.resume => {
                 let used = [&["resume", "out", "seconds", "steps", "no-measure"][..], &ObserverArgs::NAMES].concat();
                 return given.refuse_all_but(&used, "with --resume, which keeps the settings of the run");
@@ -208,10 +199,9 @@ impl LlmArgs {
     }
 
     pub fn mode(&self) -> Mode {
-        match (self.probe, self.throughput, self.compare) {
-            (true, ..) => Mode::Probe,
-            (_, true, _) => Mode::Throughput,
-            (.., true) => Mode::Compare,
+        match (self.probe, self.throughput) {
+            (true, _) => Mode::Probe,
+            (_, true) => Mode::Throughput,
             _ => Mode::Train,
         }
     }

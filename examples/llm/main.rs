@@ -9,7 +9,6 @@
 
 mod args;
 mod chart;
-mod compare;
 mod lessons;
 mod measure;
 mod peer;
@@ -37,7 +36,6 @@ fn main() -> ExitCode {
         match mode {
             Mode::Train => return train::run(&args, &signals),
             Mode::Probe => train::probe(&args, &signals)?,
-            Mode::Compare => compare::run(&args, &signals)?,
             Mode::Throughput => measure::run(&args, &signals)?,
         }
         Ok(Ending::Finished)

@@ -1,0 +1,97 @@
+//! The course of a run: what it has taken, and how good the network was on the way.
+
+use eggroll_examples::status;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::time::Instant;
+
+/// The first judgement, as a share of the run, and how much later each of the next ones is.
+const FIRST: f64 = 0.003;
+const NEXT: f64 = 1.25;
+/// Of `/proc`'s times.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A judgement.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// Forward passes of a part by a member so far; of episodes, steps.
+    pub evaluations: u64,
+    pub seconds: f64,
+    pub cpu_seconds: f64,
+    pub figure: f64,
+}
+
+/// A run. Judging does not count.
+#[derive(Debug)]
+pub struct Course {
+    limit: f64,
+    seconds: f64,
+    cpu_seconds: f64,
+    next: f64,
+    is_over: bool,
+    points: Vec<Point>,
+}
+
+/// What is left of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    pub points: Vec<Point>,
+    pub peak_bytes: Option<u64>,
+}
+
+impl Course {
+    pub fn new(limit: f64) -> Self {
+        Self { limit, seconds: 0.0, cpu_seconds: 0.0, next: FIRST * limit, is_over: false, points: Vec::new() }
+    }
+
+    /// Does a part of the run.
+    pub fn train<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let (start, cpu) = (Instant::now(), cpu_seconds());
+        let made = work();
+        self.seconds += start.elapsed().as_secs_f64();
+        self.cpu_seconds += cpu_seconds() - cpu;
+        made
+    }
+
+    /// The share of its time that is used.
+    pub fn done(&self) -> f64 {
+        (self.seconds / self.limit).min(1.0)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.is_over || self.seconds >= self.limit
+    }
+
+    /// Ends it before its time.
+    pub fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Whether the network is to be judged.
+    pub fn is_due(&self) -> bool {
+        self.seconds >= self.next || self.is_over()
+    }
+
+    pub fn judge(&mut self, evaluations: u64, figure: f64) {
+        let Self { seconds, cpu_seconds, .. } = *self;
+        self.points.push(Point { evaluations, seconds, cpu_seconds, figure });
+        while self.next <= seconds {
+            self.next *= NEXT;
+        }
+    }
+
+    pub fn outcome(self) -> Outcome {
+        Outcome { points: self.points, peak_bytes: status::bytes("VmHWM") }
+    }
+}
+
+/// What this process has had of all cores, in steps of a hundredth; 0 where the system does not say.
+fn cpu_seconds() -> f64 {
+    let read = || -> Option<f64> {
+        let line = fs::read_to_string("/proc/self/stat").ok()?;
+        let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
+        Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+    };
+    read().unwrap_or(0.0)
+}
