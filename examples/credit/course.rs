@@ -1,6 +1,6 @@
-//! The course of a run: what it has taken, and how good the network was on the way.
+//! The course of a run: what it takes, and how good the network is on the way.
 
-use eggroll_examples::status;
+use eggroll_examples::{Failure, status};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Instant;
@@ -8,14 +8,14 @@ use std::time::Instant;
 /// The first judgement, as a share of the run, and how much later each of the next ones is.
 const FIRST: f64 = 0.003;
 const NEXT: f64 = 1.25;
-/// Of `/proc`'s times.
+/// Clock ticks per second in `/proc`.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A judgement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// Forward passes of a part by a member so far; of episodes, steps.
-    pub evaluations: u64,
+    pub evaluations: f64,
     pub seconds: f64,
     pub cpu_seconds: f64,
     pub figure: f64,
@@ -32,7 +32,7 @@ pub struct Course {
     points: Vec<Point>,
 }
 
-/// What is left of it.
+/// What a run returns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     pub points: Vec<Point>,
@@ -46,7 +46,8 @@ impl Course {
 
     /// Does a part of the run.
     pub fn train<R>(&mut self, work: impl FnOnce() -> R) -> R {
-        let (start, cpu) = (Instant::now(), cpu_seconds());
+        let cpu = cpu_seconds();
+        let start = Instant::now();
         let made = work();
         self.seconds += start.elapsed().as_secs_f64();
         self.cpu_seconds += cpu_seconds() - cpu;
@@ -72,12 +73,21 @@ impl Course {
         self.seconds >= self.next || self.is_over()
     }
 
-    pub fn judge(&mut self, evaluations: u64, figure: f64) {
+    /// Keeps a judgement.
+    ///
+    /// # Errors
+    ///
+    /// A figure that is no number: training has diverged.
+    pub fn judge(&mut self, evaluations: u64, figure: f64) -> Result<(), Failure> {
+        if !figure.is_finite() {
+            return Err(format!("training has diverged after {evaluations} evaluations: choose a lower --rate").into());
+        }
         let Self { seconds, cpu_seconds, .. } = *self;
-        self.points.push(Point { evaluations, seconds, cpu_seconds, figure });
+        self.points.push(Point { evaluations: evaluations as f64, seconds, cpu_seconds, figure });
         while self.next <= seconds {
             self.next *= NEXT;
         }
+        Ok(())
     }
 
     pub fn outcome(self) -> Outcome {
@@ -85,7 +95,7 @@ impl Course {
     }
 }
 
-/// What this process has had of all cores, in steps of a hundredth; 0 where the system does not say.
+/// CPU seconds of this process, in steps of 0.01; 0 without `/proc`.
 fn cpu_seconds() -> f64 {
     let read = || -> Option<f64> {
         let line = fs::read_to_string("/proc/self/stat").ok()?;

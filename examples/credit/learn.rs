@@ -2,7 +2,7 @@
 
 use crate::course::Course;
 use crate::output_noise::OutputNoise;
-use crate::task::{Batch, Network, Task};
+use crate::task::{Batch, CreditTask, Network};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use clap::ValueEnum;
@@ -41,7 +41,7 @@ impl fmt::Display for Method {
 }
 
 /// Trains a network until its time is up.
-pub fn learn<T: Task>(
+pub fn learn<T: CreditTask>(
     mut task: T,
     method: Method,
     seed: u64,
@@ -51,36 +51,33 @@ pub fn learn<T: Task>(
     let mut network = task.network();
     let rate = rate.unwrap_or_else(|| task.rate(method));
     let mut optimizer = task.optimizer().init();
-    let credit = if method == Method::Means { Credit::Mean } else { Credit::Parts };
+    let credit = if method == Method::Means { Credit::Mean } else { Credit::Auto };
     let evolution = task.evolution().with_credit(credit).with_seed(seed);
     let members = evolution.population_size;
     let noise = (method == Method::OutputNoise).then(|| OutputNoise::new(members / 2, seed));
     let mut strategy = evolution.try_init(&network)?;
-    course.judge(0, task.judge(&network)?);
-    let mut evaluations = 0;
-    for step in 0.. {
-        let batch = course.train(|| task.batch(step));
+    course.judge(0, task.judge(&network)?)?;
+    let (mut step, mut evaluations) = (0, 0);
+    while !course.is_over() {
         let rate = rate * (1.0 - course.done());
-        evaluations +=
-            batch.labels.dims()[0] as u64 * if method == Method::Backpropagation { 1 } else { members as u64 };
-        course.train(|| -> Result<(), Failure> {
-            match method {
-                Method::Means | Method::Parts => evolve::<T>(&mut strategy, &mut network, &batch, rate)?,
-                Method::Backpropagation | Method::OutputNoise => {
-                    let gradients = match &noise {
-                        Some(noise) => noise.gradients(&network, &batch, step),
-                        None => backpropagated(&network, batch),
-                    };
-                    network = optimizer.step(rate, network.clone(), gradients);
+        let rows = course.train(|| -> Result<usize, Failure> {
+            let batch = task.batch(step);
+            let rows = batch.labels.dims()[0];
+            let gradients = match (method, &noise) {
+                (Method::Means | Method::Parts, _) => {
+                    evolve::<T>(&mut strategy, &mut network, &batch, rate)?;
+                    return Ok(rows);
                 }
-            }
-            Ok(())
+                (_, Some(noise)) => noise.gradients(&network, &batch, step),
+                (_, None) => backpropagated(&network, batch),
+            };
+            network = optimizer.step(rate, network.clone(), gradients);
+            Ok(rows)
         })?;
+        step += 1;
+        evaluations += (rows * if method == Method::Backpropagation { 1 } else { members }) as u64;
         if course.is_due() {
-            course.judge(evaluations, task.judge(&network)?);
-        }
-        if course.is_over() {
-            return Ok(());
+            course.judge(evaluations, task.judge(&network)?)?;
         }
     }
     Ok(())
@@ -95,7 +92,7 @@ fn backpropagated<N: Network>(network: &N, batch: Batch) -> GradientsParams {
 }
 
 /// One generation.
-fn evolve<T: Task>(
+fn evolve<T: CreditTask>(
     strategy: &mut EvolutionStrategy,
     network: &mut T::Network,
     batch: &Batch,

@@ -1,8 +1,8 @@
-//! What a score for every part is worth: the same network, data and optimizer with four ways to a gradient.
+//! What a score for every part is worth: `cargo run --release --example credit` trains by backpropagation, by noise on outputs, by EGGROLL's
+//! means, and by this library's parts.
 //!
-//! `cargo run --release --example credit` trains on MNIST, Shakespeare and CartPole by backpropagation, by noise on outputs, by EGGROLL's means,
-//! and by this library's parts; with `--features lm` also a language model on words. A table, RESULT lines, and pictures in `--out`.
-//! Every run is a process of its own, which knows what memory it took.
+//! Tasks are MNIST, Shakespeare, CartPole, and with `--features lm` a language model on words. Results are tables, RESULT lines, and pictures in
+//! `--out`. Each run is a separate process, so that its peak memory can be read.
 
 mod cartpole;
 mod course;
@@ -20,11 +20,12 @@ use course::{Course, Outcome};
 use eggroll::run::{print_line, print_note};
 use eggroll_examples::bounds::learning_rate;
 use eggroll_examples::child::{self, End};
-use eggroll_examples::interrupt::{self, Signals, nothing, on_signals};
+use eggroll_examples::interrupt::{Signals, on_signals};
+use eggroll_examples::options::Given;
 use eggroll_examples::{Ending, Failure, main_of, options};
 use learn::Method;
 use mnist::Mnist;
-use report::{Report, Run};
+use report::{CreditRun, Report};
 use serde::{Deserialize, Serialize};
 use shakespeare::Shakespeare;
 use std::fmt;
@@ -65,8 +66,8 @@ impl fmt::Display for TaskName {
 }
 
 impl TaskName {
-    /// Whether there is such a run: an episode is one part, so that parts are means, and a language model's layers have no hooks.
-    fn is_learned_by(self, method: Method) -> bool {
+    /// Whether this method is run on this task: CartPole's parts are means, and layers of a language model have no hooks.
+    fn has(self, method: Method) -> bool {
         match self {
             Self::Cartpole => method != Method::Parts,
             #[cfg(feature = "lm")]
@@ -77,25 +78,25 @@ impl TaskName {
 }
 
 /// Compares scores by part with means, output noise and backpropagation.
-#[derive(Parser, Debug, Clone)]
-#[command(after_help = interrupt::HELP)]
+#[derive(Parser, Debug)]
+#[command(after_help = "Signals end the current run; credit.json has the finished ones.")]
 struct CreditArgs {
     /// Folder for credit.json and the pictures.
     #[arg(long, default_value = "runs/credit")]
     out: PathBuf,
-    /// What is learned.
+    /// Tasks, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [TaskName::Mnist, TaskName::Shakespeare, TaskName::Cartpole])]
     tasks: Vec<TaskName>,
-    /// By which methods.
+    /// Methods, separated by commas. CartPole has no parts, words no output noise.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
     methods: Vec<Method>,
-    /// Seconds of training of each run, judging left out.
+    /// Training seconds of each run, without judging.
     #[arg(long, default_value_t = 60.0)]
     seconds: f64,
-    /// Seeds of each task and method.
+    /// Seeds: one run for each task, method and seed.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 2])]
     seeds: Vec<u64>,
-    /// Judge by a part of the training data, which is then not learned from: for choosing settings.
+    /// Hold out training data and judge by it, to choose settings.
     #[arg(long)]
     dev: bool,
     /// Learning rate at the beginning. Default: the task's and method's own.
@@ -104,45 +105,86 @@ struct CreditArgs {
     /// Folder of MNIST's files.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
     mnist: PathBuf,
-    /// The text.
+    /// Text file of the task shakespeare.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"))]
     text: PathBuf,
-    /// Makes the only run that is asked for in this process, and writes its outcome to this file.
+    /// Makes one run in this process, and writes its outcome to this file.
     #[arg(long, hide = true)]
     only: Option<PathBuf>,
 }
 
 pub(crate) fn main() -> ExitCode {
-    let (args, _) = options::parse::<CreditArgs>();
+    let (args, given) = options::parse::<CreditArgs>();
     main_of(|| match &args.only {
-        // A signal ends it at once: it is another process that knows what to do then.
+        // The parent process handles signals; this one ends at once.
         Some(path) => train(&args, path),
-        None => run(&args, &on_signals("this run", nothing)),
+        None => {
+            let kept = args.out.join("credit.json");
+            run(&args, &given, &on_signals("this run", move || format!("finished runs are in {}", kept.display())))
+        }
     })
 }
 
-/// All runs, each in a process of its own.
-fn run(args: &CreditArgs, signals: &Signals) -> Result<Ending, Failure> {
+/// All runs, each in a separate process.
+fn run(args: &CreditArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     if !(args.seconds > 0.0 && args.seconds.is_finite()) {
         return Err(format!("--seconds must be above 0, not {}", args.seconds).into());
     }
     args.rate.map_or(Ok(()), |rate| learning_rate("rate", rate))?;
-    fs::create_dir_all(&args.out)?;
+    if args.tasks == [TaskName::Cartpole] {
+        given.refuse(&["dev"], "with cartpole alone, which has no data")?;
+    }
+    let pairs = args.tasks.iter().flat_map(|task| args.methods.iter().map(move |method| (*task, *method)));
+    let (made, left_out): (Vec<_>, Vec<_>) = pairs.partition(|(task, method)| task.has(*method));
+    left_out.iter().for_each(|(task, method)| print_note!("{task} has no {method}"));
+    if made.is_empty() {
+        return Err("nothing is left to run".into());
+    }
+    // What is missing is told before the first run, not after hours.
+    args.tasks.iter().try_for_each(|task| args.check(*task))?;
+    fs::create_dir_all(&args.out).map_err(|error| format!("{}: {error}", args.out.display()))?;
     let mut report = Report::default();
     for task in &args.tasks {
-        for method in args.methods.iter().filter(|method| task.is_learned_by(**method)) {
-            for seed in &args.seeds {
-                print_note!("{task}, {method}, seed {seed} …");
-                let Some(outcome) = in_child(args, *task, *method, *seed, signals)? else { return Ok(Ending::Stopped) };
-                report.add(Run { task: *task, method: *method, seed: *seed, outcome }, &args.out)?;
-            }
-        }
+        let ending = run_task(args, *task, &made, &mut report, signals)?;
         if report.has(*task) {
             print_line!("{}\n", report.table(*task));
             report.draw(*task, &args.out)?;
         }
+        if ending.is_stopped() {
+            return Ok(ending);
+        }
     }
     Ok(Ending::Finished)
+}
+
+fn run_task(
+    args: &CreditArgs,
+    task: TaskName,
+    made: &[(TaskName, Method)],
+    report: &mut Report,
+    signals: &Signals,
+) -> Result<Ending, Failure> {
+    for (_, method) in made.iter().filter(|(of, _)| *of == task) {
+        for seed in &args.seeds {
+            print_note!("{task}, {method}, seed {seed} …");
+            let Some(outcome) = in_child(args, task, *method, *seed, signals)? else { return Ok(Ending::Stopped) };
+            report.add(CreditRun { task, method: *method, seed: *seed, outcome }, &args.out)?;
+        }
+    }
+    Ok(Ending::Finished)
+}
+
+impl CreditArgs {
+    /// Opens the data of a task.
+    fn check(&self, task: TaskName) -> Result<(), Failure> {
+        match task {
+            TaskName::Mnist => Mnist::new(&self.mnist, 0, self.dev).map(drop),
+            TaskName::Shakespeare => Shakespeare::new(&self.text, 0, self.dev).map(drop),
+            TaskName::Cartpole => Ok(()),
+            #[cfg(feature = "lm")]
+            TaskName::Words => words::check(),
+        }
+    }
 }
 
 /// One run; nothing if a signal came.

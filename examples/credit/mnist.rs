@@ -1,7 +1,7 @@
 //! MNIST: a perceptron of 128 hidden units, 128 images a step, moved by a pixel at most.
 
 use crate::learn::Method;
-use crate::task::{Batch, Hook, Network, Task};
+use crate::task::{Batch, CreditTask, Hook, Network};
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::{Mlp, MlpConfig};
 use eggroll::prelude::{EggrollConfig, EvolutionStrategyConfig, OptimizerConfig};
@@ -26,6 +26,10 @@ pub struct Mnist {
 impl Mnist {
     pub fn new(folder: &Path, seed: u64, dev: bool) -> Result<Self, Failure> {
         let mut train = Images::read(folder, "train")?;
+        let least = ROWS + if dev { DEV } else { 0 };
+        if train.len() < least {
+            return Err(format!("{} training images, where {least} are needed", train.len()).into());
+        }
         let test = train.read_next(folder, "t10k")?;
         let judged = if dev { train.split_off(DEV) } else { test };
         let scale = train.scale();
@@ -46,7 +50,7 @@ impl Network for Mlp {
     }
 }
 
-impl Task for Mnist {
+impl CreditTask for Mnist {
     type Network = Mlp;
 
     fn network(&self) -> Mlp {

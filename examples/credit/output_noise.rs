@@ -1,9 +1,9 @@
-//! Output noise: independent noise on what every layer makes of every row, all layers at once, each row's noise credited with the loss of its own
-//! row (node perturbation; Widrow and Lehr 1990, Fiete and Seung 2006).
+//! Output noise, or node perturbation: independent noise on what every layer makes of every row, all layers at once, credited with the loss of
+//! the same row (Widrow and Lehr 1990; Fiete and Seung 2006).
 //!
 //! `∂L_t/∂W ≈ x_tᵀ · 1/Q · Σ_q (L⁺_tq − L⁻_tq)/2σ · ε_tq`
 //!
-//! *Dust* perturbs one layer at a time, which takes a pass for each layer and has the same cosine.
+//! *Dust* (Q Labs 2026) perturbs one layer at a time. At as many forward passes both have about the same cosine.
 
 use crate::task::{Batch, Network};
 use burn::module::Param;

@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// One task, one method, one seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct CreditRun {
     pub task: TaskName,
     pub method: Method,
     pub seed: u64,
@@ -22,7 +22,7 @@ pub struct Run {
     pub outcome: Outcome,
 }
 
-impl Run {
+impl CreditRun {
     fn last(&self) -> Point {
         *self.outcome.points.last().expect("judged at its end")
     }
@@ -58,12 +58,12 @@ impl TaskName {
 /// All runs so far.
 #[derive(Default)]
 pub struct Report {
-    runs: Vec<Run>,
+    runs: Vec<CreditRun>,
 }
 
 impl Report {
     /// Keeps a run, in credit.json too, and prints its RESULT line.
-    pub fn add(&mut self, run: Run, folder: &Path) -> Result<(), Failure> {
+    pub fn add(&mut self, run: CreditRun, folder: &Path) -> Result<(), Failure> {
         let (end, peak_bytes) = (run.last(), run.outcome.peak_bytes);
         let result = json!({
             "task": run.task, "method": run.method, "seed": run.seed, "figure": end.figure, "evaluations": end.evaluations,
@@ -71,24 +71,24 @@ impl Report {
         });
         print_line!("RESULT {result}");
         self.runs.push(run);
-        Ok(fs::write(folder.join("credit.json"), serde_json::to_vec(&self.runs)?)?)
+        let path = folder.join("credit.json");
+        fs::write(&path, serde_json::to_vec(&self.runs)?).map_err(|error| format!("{}: {error}", path.display()).into())
     }
 
     pub fn has(&self, task: TaskName) -> bool {
         self.runs.iter().any(|run| run.task == task)
     }
 
-    fn of(&self, task: TaskName, method: Method) -> Vec<&Run> {
+    fn of(&self, task: TaskName, method: Method) -> Vec<&CreditRun> {
         self.runs.iter().filter(|run| (run.task, run.method) == (task, method)).collect()
     }
 
-    /// What means end with, in the median of seeds; what solves CartPole.
+    /// The median end of means; on CartPole what solves it.
     fn goal(&self, task: TaskName) -> Option<f64> {
-        let ends: Vec<f64> = self.of(task, Method::Means).iter().map(|run| run.last().figure).collect();
-        match task {
-            TaskName::Cartpole => Some(475.0),
-            _ if ends.is_empty() => None,
-            _ => Some(median(&ends)),
+        match (task, self.of(task, Method::Means)) {
+            (TaskName::Cartpole, _) => Some(475.0),
+            (_, runs) if runs.is_empty() => None,
+            (_, runs) => Some(medians(&runs.iter().map(|run| run.last()).collect::<Vec<_>>()).figure),
         }
     }
 
@@ -110,7 +110,7 @@ impl Report {
             let (low, high) = (figures().fold(f64::INFINITY, f64::min), figures().fold(f64::NEG_INFINITY, f64::max));
             let range = format!("({} to {})", short(low), short(high));
             let bytes = runs.iter().filter_map(|run| run.outcome.peak_bytes).max().unwrap_or(0);
-            let end = Medians::of(&ends);
+            let end = medians(&ends);
             let _ = write!(
                 table,
                 "\n{method:<15} {:>5} {range:<16} {:>7} {:>5.1} {:>5.1} {:>5}",
@@ -120,18 +120,19 @@ impl Report {
                 end.cpu_seconds,
                 bytes >> 20,
             );
-            let first = |run: &&Run| {
-                let mut points = run.outcome.points.iter();
-                points.find(|point| goal.is_some_and(|goal| task.reaches(point.figure, goal))).copied()
-            };
+            let Some(goal) = goal else { continue };
+            let first =
+                |run: &&CreditRun| run.outcome.points.iter().find(|point| task.reaches(point.figure, goal)).copied();
             let reached: Vec<Point> = runs.iter().filter_map(first).collect();
-            let _ = match reached.len() == runs.len() {
-                true => {
-                    let reached = Medians::of(&reached);
-                    write!(table, " {:>8} {:>5.1}", count(reached.evaluations), reached.seconds)
-                }
-                false => write!(table, " {:>8}", format!("{} of {}", reached.len(), runs.len())),
-            };
+            let never = runs.len() - reached.len();
+            // The median of all seeds, if most of them get there.
+            if 2 * never >= runs.len() {
+                let _ = write!(table, " {:>8}", "not");
+                continue;
+            }
+            let never = vec![Point { evaluations: f64::INFINITY, seconds: f64::INFINITY, ..end }; never];
+            let reached = medians(&[reached, never].concat());
+            let _ = write!(table, " {:>8} {:>5.1}", count(reached.evaluations), reached.seconds);
         }
         table
     }
@@ -140,7 +141,7 @@ impl Report {
     pub fn draw(&self, task: TaskName, folder: &Path) -> Result<(), Failure> {
         let [evaluations, seconds] =
             ["evaluations", "seconds"].map(|name| folder.join(format!("{task}-{name}.svg").to_lowercase()));
-        self.chart(task, task.evaluations(), |point| point.evaluations as f64).write(evaluations)?;
+        self.chart(task, task.evaluations(), |point| point.evaluations).write(evaluations)?;
         self.chart(task, "seconds of training", |point| point.seconds).write(seconds)?;
         Ok(())
     }
@@ -160,23 +161,13 @@ impl Report {
     }
 }
 
-/// The medians of several runs.
-struct Medians {
-    evaluations: f64,
-    seconds: f64,
-    cpu_seconds: f64,
-    figure: f64,
-}
-
-impl Medians {
-    fn of(points: &[Point]) -> Self {
-        let of = |value: fn(&Point) -> f64| median(&points.iter().map(value).collect::<Vec<_>>());
-        Self {
-            evaluations: of(|point| point.evaluations as f64),
-            seconds: of(|point| point.seconds),
-            cpu_seconds: of(|point| point.cpu_seconds),
-            figure: of(|point| point.figure),
-        }
+fn medians(points: &[Point]) -> Point {
+    let of = |value: fn(&Point) -> f64| median(&points.iter().map(value).collect::<Vec<_>>());
+    Point {
+        evaluations: of(|point| point.evaluations),
+        seconds: of(|point| point.seconds),
+        cpu_seconds: of(|point| point.cpu_seconds),
+        figure: of(|point| point.figure),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shakespeare, byte by byte: two blocks of a recurrence whose gates see the input only, 64 wide, on 16 windows of 32 bytes a step.
 
 use crate::learn::Method;
-use crate::task::{Batch, Hook, Network, Task};
+use crate::task::{Batch, CreditTask, Hook, Network};
 use burn::module::Module;
 use burn::nn::Initializer;
 use burn::optim::AdamWConfig;
@@ -108,7 +108,7 @@ fn rows_of(text: TextBatch, tokens: usize) -> Batch {
     Batch { inputs, labels: text.targets.flatten(0, 1) }
 }
 
-impl Task for Shakespeare {
+impl CreditTask for Shakespeare {
     type Network = TextNet;
 
     const STEPS: usize = STEPS;

@@ -1,4 +1,4 @@
-//! What is learned: a network that one may reach into, data, and a figure to judge by.
+//! A task: a network with hooks, data, and a figure to judge by.
 
 use crate::learn::Method;
 use burn::module::Module;
@@ -7,7 +7,7 @@ use eggroll::nn::Linear;
 use eggroll::prelude::{EvolutionStrategyConfig, OptimizerConfig};
 use eggroll_examples::Failure;
 
-/// What a layer has made of its input may be changed: the layer, `x` and `x·W + b`.
+/// Called with each layer, its input `x` and its output `x·W + b`; returns the output to use.
 pub type Hook<'a> = dyn FnMut(&Linear, Tensor<2>, Tensor<2>) -> Tensor<2> + 'a;
 
 /// A network of linear layers.
@@ -23,7 +23,6 @@ pub trait Network: Module + Clone + Sync {
 }
 
 /// Rows with their labels: each row is a part, with a loss of its own.
-#[derive(Clone)]
 pub struct Batch {
     /// `[rows, d_input]`
     pub inputs: Tensor<2>,
@@ -32,10 +31,10 @@ pub struct Batch {
 }
 
 /// A task whose loss is the cross-entropy of rows.
-pub trait Task {
+pub trait CreditTask {
     type Network: Network;
 
-    /// Rows of a sequence, each of which the next ones may depend on.
+    /// Steps of a sequence; a loss may depend on earlier rows of its sequence.
     const STEPS: usize = 1;
 
     /// The network before training.
@@ -44,10 +43,10 @@ pub trait Task {
     /// What a step learns from.
     fn batch(&mut self, step: u64) -> Batch;
 
-    /// Evolution's population and noise.
+    /// Members and noise of evolution, which are good for means and parts alike by `--dev`.
     fn evolution(&self) -> EvolutionStrategyConfig;
 
-    /// Of all methods.
+    /// The optimizer, the same for all methods.
     fn optimizer(&self) -> OptimizerConfig;
 
     /// The learning rate at the beginning, which falls to 0 over the run: the best of several by `--dev`.

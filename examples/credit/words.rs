@@ -19,14 +19,9 @@ use std::path::Path;
 /// The share of a run in which the learning rate falls to 0.
 const COOLDOWN: f64 = 0.3;
 
-/// Members, words of a step, and the learning rate at the beginning: the best of several by the words that are held out as dev.
-fn settings(method: Method) -> (usize, usize, f64) {
-    match method {
-        Method::Backpropagation | Method::OutputNoise => (1, 16, 2e-5),
-        Method::Means => (32, 4, 0.05),
-        Method::Parts => (8, 16, 1.0),
-    }
-}
+/// Words of a step of backpropagation, and its learning rate.
+const WORDS: usize = 16;
+const RATE: f64 = 2e-5;
 
 /// The words in tokens, and what is judged by.
 struct Words {
@@ -63,53 +58,80 @@ impl Words {
     }
 }
 
-fn open() -> Result<Pretrained, Failure> {
+/// Whether there is a model.
+pub fn check() -> Result<(), Failure> {
     let path = smollm2_path().filter(|path| path.exists());
-    Ok(Pretrained::open(path.ok_or("no model: run scripts/smollm2, which fetches SmolLM2-135M-Instruct once")?)?)
+    path.map(drop).ok_or_else(|| "no model: run scripts/smollm2, which fetches SmolLM2-135M-Instruct once".into())
+}
+
+fn open() -> Result<Pretrained, Failure> {
+    check()?;
+    Ok(Pretrained::open(smollm2_path().expect("checked"))?)
 }
 
 /// Fine-tunes until the time is up.
-pub fn learn(method: Method, seed: u64, dev: bool, given: Option<f64>, course: &mut Course) -> Result<(), Failure> {
-    let (members, count, rate) = settings(method);
-    let rate = given.unwrap_or(rate);
-    let credit = if method == Method::Parts { Credit::Auto } else { Credit::Mean };
-    let config = FinetuneConfig::new().with_population_size(members.max(2)).with_learning_rate(rate);
-    let mut finetune: Finetune<Llama> = config.with_seed(seed).with_credit(credit).init(open()?)?;
+pub fn learn(method: Method, seed: u64, dev: bool, rate: Option<f64>, course: &mut Course) -> Result<(), Failure> {
+    match method {
+        Method::Backpropagation => backpropagate(seed, dev, rate.unwrap_or(RATE), course),
+        // Members, words of a step, and the learning rate: the best of several by dev words.
+        Method::Parts => evolve((8, 16), Credit::Auto, (seed, dev), rate.unwrap_or(1.0), course),
+        Method::Means | Method::OutputNoise => evolve((32, 4), Credit::Mean, (seed, dev), rate.unwrap_or(0.05), course),
+    }
+}
+
+/// The learning rate now.
+fn now(rate: f64, course: &Course) -> f64 {
+    rate * ((1.0 - course.done()) / COOLDOWN).min(1.0)
+}
+
+fn evolve(
+    (members, count): (usize, usize),
+    credit: Credit,
+    (seed, dev): (u64, bool),
+    rate: f64,
+    course: &mut Course,
+) -> Result<(), Failure> {
+    let config = FinetuneConfig::new().with_population_size(members).with_seed(seed).with_credit(credit);
+    let mut finetune: Finetune<Llama> = config.init(open()?)?;
     let words = Words::new(&finetune, seed, dev)?;
-    course.judge(0, words.judge(&finetune)?);
-    let now = |course: &Course| rate * ((1.0 - course.done()) / COOLDOWN).min(1.0);
-    let mut tokens = 0;
-    if method == Method::Backpropagation {
-        let Pretrained { config, weights, tokenizer, chat_template } = open()?;
-        let ModelConfig::Llama(_) = config else { return Err("not a Llama model".into()) };
-        let mut model = Llama::load(&config, &weights, &Device::flex().autodiff())?;
-        let mut optimizer = AdamWConfig::new().init();
-        for step in 0.. {
-            let (batch, rate) = (words.batch(step, count), now(course));
-            tokens += batch.iter().map(Item::tokens).sum::<usize>() as u64;
-            model = course.train(|| {
-                let gradients = GradientsParams::from_grads(loss(&model, &batch).backward(), &model);
-                optimizer.step(rate, model, gradients)
-            });
-            if course.is_due() {
-                let config = FinetuneConfig { precision: Precision::F32, ..FinetuneConfig::new() };
-                let finetune = config.init_with(model.valid(), tokenizer.clone(), chat_template.clone())?;
-                course.judge(tokens, words.judge(&finetune)?);
-            }
-            if course.is_over() {
-                return Ok(());
-            }
+    course.judge(0, words.judge(&finetune)?)?;
+    let (mut step, mut tokens) = (0, 0);
+    while !course.is_over() {
+        let batch = words.batch(step, count);
+        finetune.strategy_mut().set_learning_rate(now(rate, course))?;
+        tokens += course.train(|| finetune.step(&Lesson::Completions(Items::Shared(&batch))))?.tokens as u64;
+        step += 1;
+        if course.is_due() {
+            course.judge(tokens, words.judge(&finetune)?)?;
         }
     }
-    for step in 0.. {
-        let batch = words.batch(step, count);
-        finetune.strategy_mut().set_learning_rate(now(course))?;
-        tokens += course.train(|| finetune.step(&Lesson::Completions(Items::Shared(&batch))))?.tokens as u64;
+    Ok(())
+}
+
+/// In floats, of all weights.
+fn backpropagate(seed: u64, dev: bool, rate: f64, course: &mut Course) -> Result<(), Failure> {
+    let Pretrained { config, weights, tokenizer, chat_template } = open()?;
+    let ModelConfig::Llama(_) = config else { return Err("not a Llama model".into()) };
+    let mut model = Llama::load(&config, &weights, &Device::flex().autodiff())?;
+    drop(weights);
+    let judged = |model: &Llama| {
+        let config = FinetuneConfig { precision: Precision::F32, ..FinetuneConfig::new() };
+        config.init_with(model.valid(), tokenizer.clone(), chat_template.clone())
+    };
+    let words = Words::new(&judged(&model)?, seed, dev)?;
+    course.judge(0, words.judge(&judged(&model)?)?)?;
+    let mut optimizer = AdamWConfig::new().init();
+    let (mut step, mut tokens) = (0, 0);
+    while !course.is_over() {
+        let (batch, rate) = (words.batch(step, WORDS), now(rate, course));
+        model = course.train(|| {
+            let gradients = GradientsParams::from_grads(loss(&model, &batch).backward(), &model);
+            optimizer.step(rate, model, gradients)
+        });
+        tokens += batch.iter().map(Item::tokens).sum::<usize>() as u64;
+        step += 1;
         if course.is_due() {
-            course.judge(tokens, words.judge(&finetune)?);
-        }
-        if course.is_over() {
-            return Ok(());
+            course.judge(tokens, words.judge(&judged(&model)?)?)?;
         }
     }
     Ok(())
