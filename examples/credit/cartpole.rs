@@ -34,7 +34,7 @@ const SIGMA: f64 = 0.3;
 fn rate(method: Method) -> f64 {
     match method {
         Method::Backpropagation | Method::OutputNoise => 0.03,
-        Method::Means | Method::Parts => 0.1,
+        Method::Means | Method::Parts => 0.2,
     }
 }
 
@@ -48,7 +48,7 @@ pub fn learn(method: Method, seed: u64, given: Option<f64>, course: &mut Course)
     let optimizer = OptimizerConfig::default();
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer.clone()).with_seed(seed);
     let config = config.with_shaping(FitnessShaping::CenteredRank).with_learning_rate(rate);
-    let mut strategy = config.with_population_size(128).with_sigma(0.3).try_init(&policy)?;
+    let mut strategy = config.with_population_size(16).with_sigma(0.3).try_init(&policy)?;
     let mut optimizer = optimizer.init();
     let (mut step, mut steps) = (0, 0);
     course.judge(0, judge(&rollouts, &policy, JUDGED))?;
