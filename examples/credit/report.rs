@@ -4,13 +4,16 @@ use crate::TaskName;
 use crate::course::{Outcome, Point};
 use crate::learn::Method;
 use eggroll::run::print_line;
-use eggroll_examples::chart::{AxisScale, Color, LineChart, Picture, Series};
+use eggroll_examples::chart::{AxisScale, Color, Corner, LineChart, Picture, Series};
 use eggroll_examples::{Failure, median};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+
+/// Seeds whose curves are drawn.
+const DRAWN: usize = 3;
 
 /// One task, one method, one seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -137,7 +140,7 @@ impl Report {
         table
     }
 
-    /// The curves of all runs of a task, over evaluations and over seconds.
+    /// The curves of a task's first seeds, over evaluations and over seconds.
     pub fn draw(&self, task: TaskName, folder: &Path) -> Result<(), Failure> {
         let [evaluations, seconds] =
             ["evaluations", "seconds"].map(|name| folder.join(format!("{task}-{name}.svg").to_lowercase()));
@@ -148,11 +151,13 @@ impl Report {
 
     fn chart(&self, task: TaskName, axis: &str, value: impl Fn(&Point) -> f64) -> LineChart {
         let colors = [Color::Black, Color::Orange, Color::Red, Color::Blue];
+        let corner = if task.reaches(1.0, 0.0) { Corner::LowerRight } else { Corner::UpperRight };
         let mut chart = LineChart::new(task.to_string())
             .with_axes(axis, task.figure())
-            .with_scales(AxisScale::Log, AxisScale::Linear);
+            .with_scales(AxisScale::Log, AxisScale::Linear)
+            .with_legend(corner);
         for (method, color) in Method::ALL.into_iter().zip(colors) {
-            for run in self.of(task, method) {
+            for run in self.of(task, method).into_iter().take(DRAWN) {
                 let points = run.outcome.points.iter().map(|point| (value(point), point.figure)).collect();
                 chart = chart.with_series(Series::new(method.to_string(), color, points));
             }
