@@ -98,11 +98,11 @@ impl Report {
     /// A line for each method: medians of seeds.
     pub fn table(&self, task: TaskName) -> String {
         let goal = self.goal(task);
-        let mut table = format!("{task}: {} at the end, median (all seeds)", task.figure());
+        let mut table = format!("{task}: {} at the end, median (range)", task.figure());
         if let Some(goal) = goal {
-            let _ = write!(table, "; what it took to reach {}", short(goal));
+            let _ = write!(table, "; to goal {}", short(goal));
         }
-        table += "\nmethod          end   (all seeds)        evals     s CPU s   MiB    evals     s";
+        table += "\nmethod          end   (range)            evals     s CPU s   MiB    evals     s";
         for method in Method::ALL {
             let runs = self.of(task, method);
             if runs.is_empty() {
