@@ -10,17 +10,14 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Distribution, Int, Tensor};
-use eggroll::nn::{Mlp, MlpConfig};
-use eggroll::prelude::{
-    EggrollConfig, EpisodeKey, EvaluationConfig, EvolutionStrategyConfig, FitnessShaping, OptimizerConfig,
-    RolloutConfig, Rollouts, TensorEnvironment,
-};
+use eggroll::nn::Mlp;
+use eggroll::prelude::{EpisodeKey, EvaluationConfig, OptimizerConfig, Rollouts, TensorEnvironment};
 use eggroll::rl::CartPole;
 use eggroll_examples::Failure;
+use eggroll_examples::control::{ControlSettings, perceptron};
 
-/// Steps of an episode, and the mean return that solves the task.
-const STEPS: usize = 500;
-const SOLVED: f64 = 475.0;
+/// The mean return that solves the task.
+pub const SOLVED: f64 = 475.0;
 /// Seeds of episodes that are judged by.
 const JUDGED: u64 = 1 << 32;
 /// Episodes of a step of the methods that are not evolution.
@@ -30,26 +27,21 @@ const DISCOUNT: f32 = 0.99;
 /// Of output noise.
 const SIGMA: f64 = 0.3;
 
-/// The learning rate, which stays: the best of several with other seeds.
-fn rate(method: Method) -> f64 {
-    match method {
-        Method::Backpropagation | Method::OutputNoise => 0.03,
-        Method::Means | Method::Parts => 0.2,
-    }
-}
+/// The learning rate of the methods that are not evolution, which stays: the best of several with other seeds.
+const RATE: f64 = 0.03;
 
-/// Trains until the mean return of 100 episodes is 475, and of 100 others too, or the time is up.
+/// Trains until the mean return of 100 episodes is 475, and of 100 others too, or the time is up. Network and evolution are those of the
+/// example cartpole.
 pub fn learn(method: Method, seed: u64, given: Option<f64>, course: &mut Course) -> Result<(), Failure> {
-    let device = Device::flex();
+    let (device, environment) = (Device::flex(), CartPole::new());
+    let own = ControlSettings::of(environment.name());
+    let settings = ControlSettings { seed, lr: given.unwrap_or(own.lr), ..own };
+    let rate = given.unwrap_or(RATE);
     device.seed(seed);
-    let rollouts = RolloutConfig::new().with_seed(seed).init(CartPole::new())?;
-    let mut policy: Mlp = MlpConfig::new(vec![4, 32, 32, 2]).init(&device);
-    let rate = given.unwrap_or_else(|| rate(method));
-    let optimizer = OptimizerConfig::default();
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer.clone()).with_seed(seed);
-    let config = config.with_shaping(FitnessShaping::CenteredRank).with_learning_rate(rate);
-    let mut strategy = config.with_population_size(16).with_sigma(0.3).try_init(&policy)?;
-    let mut optimizer = optimizer.init();
+    let mut policy = perceptron(&environment, &settings, &device);
+    let rollouts = settings.rollouts(environment.actions()).init(environment)?;
+    let mut strategy = settings.strategy().try_init(&policy)?;
+    let mut optimizer = OptimizerConfig::default().init();
     let (mut step, mut steps) = (0, 0);
     course.judge(0, judge(&rollouts, &policy, JUDGED))?;
     while !course.is_over() {
@@ -109,7 +101,7 @@ impl Episodes {
         let mut state = environment.reset(&keys, &device);
         let mut alive = vec![1.0; EPISODES];
         let mut played = Self { observations: Vec::new(), choices: Vec::new(), going: Vec::new() };
-        while played.going.len() < STEPS && alive.contains(&1.0) {
+        while played.going.len() < environment.time_limit() && alive.contains(&1.0) {
             let x = environment.observe(state.clone());
             let choice = match method {
                 Method::OutputNoise => Choice::moved(policy, x.clone()),

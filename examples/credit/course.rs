@@ -2,14 +2,11 @@
 
 use eggroll_examples::{Failure, status};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::time::Instant;
 
 /// The first judgement, as a share of the run, and how much later each of the next ones is.
 const FIRST: f64 = 0.003;
 const NEXT: f64 = 1.25;
-/// Clock ticks per second in `/proc`.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A judgement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -46,11 +43,11 @@ impl Course {
 
     /// Does a part of the run.
     pub fn train<R>(&mut self, work: impl FnOnce() -> R) -> R {
-        let cpu = cpu_seconds();
+        let cpu = status::cpu_seconds();
         let start = Instant::now();
         let made = work();
         self.seconds += start.elapsed().as_secs_f64();
-        self.cpu_seconds += cpu_seconds() - cpu;
+        self.cpu_seconds += status::cpu_seconds() - cpu;
         made
     }
 
@@ -93,15 +90,4 @@ impl Course {
     pub fn outcome(self) -> Outcome {
         Outcome { points: self.points, peak_bytes: status::bytes("VmHWM") }
     }
-}
-
-/// CPU seconds of this process, in steps of 0.01; 0 without `/proc`.
-fn cpu_seconds() -> f64 {
-    let read = || -> Option<f64> {
-        let line = fs::read_to_string("/proc/self/stat").ok()?;
-        let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
-        Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
-    };
-    read().unwrap_or(0.0)
 }
