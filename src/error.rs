@@ -51,7 +51,7 @@ pub enum Error {
     /// Distributed evaluation over NATS.
     #[cfg(feature = "nats")]
     #[error(transparent)]
-    Nats(Box<eggroll_run::distribution::nats::NatsError>),
+    Nats(Box<eggroll_nats::NatsError>),
 }
 
 eggroll_core::debug_is_message!(Error);
@@ -88,7 +88,7 @@ from! {
     #[cfg(feature = "lm")]
     eggroll_lm::GenerateError => Lm,
     #[cfg(feature = "nats")]
-    eggroll_run::distribution::nats::NatsError => Nats,
+    eggroll_nats::NatsError => Nats,
 }
 
 #[cfg(test)]

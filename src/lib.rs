@@ -56,6 +56,8 @@ mod error;
 pub use eggroll_core as core;
 #[cfg(feature = "lm")]
 pub use eggroll_lm as lm;
+#[cfg(feature = "nats")]
+pub use eggroll_nats as nats;
 pub use eggroll_nn as nn;
 #[cfg(feature = "rl")]
 pub use eggroll_rl as rl;
@@ -78,7 +80,9 @@ pub mod prelude {
         BaselineSubtractionConfig, CustomNoiser, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig,
         OpenEsConfig, QEggrollConfig, Role, SparseConfig,
     };
-    pub use eggroll_nn as nn;
+    #[cfg(feature = "nats")]
+pub use eggroll_nats as nats;
+pub use eggroll_nn as nn;
     #[cfg(feature = "graph")]
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;

@@ -1,9 +1,11 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum};
-use eggroll::run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection, NatsError, Trust};
+use eggroll::nats::{ConnectOptions, NatsConfig};
+use eggroll_examples::Failure;
 use eggroll_examples::interrupt::HELP;
 use std::path::PathBuf;
+use std::{env, fs};
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -14,8 +16,6 @@ pub enum Role {
     Worker,
     /// The same run in one process.
     Alone,
-    /// Creates the keys of the run, and exits.
-    Keys,
     /// Removes the data of the run from the server.
     Remove,
 }
@@ -38,25 +38,9 @@ pub struct DistributedArgs {
     /// Name of this node. Default: derived from its process.
     #[arg(long)]
     node: Option<String>,
-    /// Folder with the run's keys, which the coordinator creates. On another machine: the key file of the worker.
-    #[arg(long, default_value = "runs/distributed/keys")]
-    keys: PathBuf,
-    /// Workers that get separate keys: RUN.NODE.key in the folder of keys.
-    #[arg(long, value_name = "NODE,NODE", value_delimiter = ',')]
-    nodes: Vec<String>,
-    /// Do not trust workers: each of --nodes has its own key, the coordinator checks a share of slices, and fitness is shaped by ranks. Use it on
-    /// all nodes.
-    #[arg(long)]
-    untrusted: bool,
-    /// File that contains a token.
-    #[arg(long, value_name = "FILE", conflicts_with = "credentials")]
-    token_file: Option<PathBuf>,
     /// Credentials file.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Allow sending a token or password to another host without encryption.
-    #[arg(long)]
-    allow_plain: bool,
     /// Certificates of the certificate authorities, PEM.
     #[arg(long)]
     ca: Option<PathBuf>,
@@ -69,9 +53,9 @@ pub struct DistributedArgs {
     /// Members of a slice.
     #[arg(long, default_value_t = 64)]
     slice: usize,
-    /// Share of slices that the coordinator checks. Default: 0, or 0.05 with --untrusted.
-    #[arg(long)]
-    verify: Option<f64>,
+    /// Share of slices that two workers evaluate, to find one whose scores are wrong.
+    #[arg(long, default_value_t = 0.0)]
+    audit: f64,
     /// Members of a generation.
     #[arg(long, default_value_t = 1024)]
     pub population: usize,
@@ -93,48 +77,42 @@ pub struct DistributedArgs {
     pub checkpoint_every: u64,
 }
 
-/// What the log-likelihood of a label can be.
-const SCORES: std::ops::RangeInclusive<f64> = -1e6..=0.0;
-
 impl DistributedArgs {
     /// Folder of the coordinator's checkpoints.
     pub fn folder(&self) -> PathBuf {
         self.out.join(&self.run)
     }
 
-    /// Whether one score has to be bounded in what it can do.
-    pub fn shapes_by_rank(&self) -> bool {
-        self.untrusted
-    }
-
     /// The settings of the run.
-    pub fn config(&self) -> Result<NatsConfig, NatsError> {
-        let auth = match (&self.token_file, &self.credentials) {
-            (Some(path), _) => NatsAuth::token_file(path)?,
-            (_, Some(path)) => NatsAuth::Credentials(path.clone()),
-            _ => NatsAuth::from_environment()?,
+    pub fn config(&self) -> Result<NatsConfig, Failure> {
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let mut options = match (&self.credentials, variable("EGGROLL_NATS_TOKEN"), variable("EGGROLL_NATS_USER")) {
+            (Some(path), ..) => {
+                let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                ConnectOptions::with_credentials(&text).map_err(|error| format!("{}: {error}", path.display()))?
+            }
+            (None, Some(token), None) => ConnectOptions::with_token(token),
+            (None, None, Some(user)) => {
+                let password = variable("EGGROLL_NATS_PASSWORD").ok_or("EGGROLL_NATS_USER is set, and EGGROLL_NATS_PASSWORD is not")?;
+                ConnectOptions::with_user_and_password(user, password)
+            }
+            (None, None, None) => ConnectOptions::new(),
+            (None, Some(_), Some(_)) => return Err("EGGROLL_NATS_TOKEN and EGGROLL_NATS_USER are set: unset one".into()),
         };
-        let connection = NatsConnection {
-            servers: self.nats.clone(),
-            auth,
-            require_tls: self.nats.starts_with("tls://"),
-            allow_plain: self.allow_plain,
-            root_certificates: self.ca.clone(),
-            client_certificate: self.cert.clone().zip(self.cert_key.clone()),
-        };
-        let config = NatsConfig::new(self.nats.clone(), self.run.clone());
-        let node = self.node.clone().unwrap_or_else(|| config.node.clone());
-        let trust = if self.untrusted { Trust::Untrusted { scores: SCORES } } else { Trust::Trusted };
+        options = options.require_tls(self.nats.starts_with("tls://"));
+        if let Some(path) = &self.ca {
+            options = options.add_root_certificates(path.clone());
+        }
+        if let Some((certificate, key)) = self.cert.clone().zip(self.cert_key.clone()) {
+            options = options.add_client_certificate(certificate, key);
+        }
+        let config = NatsConfig::new(self.nats.clone(), self.run.clone()).with_audit(self.audit);
         Ok(NatsConfig {
-            connection,
-            node,
-            trust,
-            keys: self.keys.clone(),
-            nodes: self.nodes.clone(),
+            options,
+            node: self.node.clone().unwrap_or_else(|| config.node.clone()),
             // The data are a function of their number.
             version: format!("spirals 1, {} points", self.points),
             slice_members: self.slice,
-            verify_share: self.verify,
             ..config
         })
     }

@@ -17,13 +17,15 @@ use args::{DistributedArgs, Role};
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
+use eggroll::core::sync::locked;
+use eggroll::nats::{Coordinator, NatsConfig, NatsError, Worker, remove_run};
 use eggroll::prelude::*;
-use eggroll::run::Checkpoints;
-use eggroll::run::distribution::nats::{Coordinator, Counts, Worker, make_keys, remove_run};
+use eggroll::run::distribution::Distribution;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
 use serde_json::json;
 use spirals::{Classifier, Spirals};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
     let signals = match args.role {
         Role::Coordinator => on_signals("this generation", checkpoints_in(&args.folder())),
         Role::Worker => on_signals("this slice", || "another worker gets its slice".to_owned()),
-        Role::Alone | Role::Keys | Role::Remove => on_signals("this generation", nothing),
+        Role::Alone | Role::Remove => on_signals("this generation", nothing),
     };
     main_of(|| run(&args, &signals))
 }
@@ -53,33 +55,65 @@ fn checkpoints_in(folder: &Path) -> impl Fn() -> String + Send + Sync + 'static 
 }
 
 fn run(args: &DistributedArgs, signals: &Signals) -> Result<Ending, Failure> {
+    let config = NatsConfig { stop: signals.flag().clone(), ..args.config()? };
+    let (mut counts, mut report) = (None, None);
+    let mut distribution = match args.role {
+        Role::Alone => Distribution::default(),
+        Role::Coordinator => {
+            let coordinator = Coordinator::connect(&config)?;
+            counts = Some(coordinator.counts());
+            Distribution::of(coordinator)
+        }
+        Role::Worker => {
+            let worker = Worker::connect(&config)?;
+            report = Some(worker.report());
+            Distribution::of(worker)
+        }
+        Role::Remove => {
+            remove_run(&config)?;
+            return Ok(Ending::Finished);
+        }
+    };
     // All nodes make the same first model and the same data.
     let device = Device::flex();
     device.seed(args.seed);
     let model = Classifier::new(args.width, &device);
+    let data = Spirals::new(args.points, &device);
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
         .with_population_size(args.population)
         .with_sigma(0.05)
         .with_learning_rate(0.02)
         .with_seed(args.seed)
-        .with_shaping(if args.shapes_by_rank() { FitnessShaping::CenteredRank } else { FitnessShaping::default() })
         .try_init(&model)?;
-    let data = Spirals::new(args.points, &device);
-    let score = |model: &Classifier, members: &Population| Ok(model.fitness(members, &data));
+    let mut training = TrainingLoop::new(args.generations);
+    let (mut strategy, mut model) = (strategy, model);
+    if let Role::Coordinator = args.role {
+        let checkpoints = Checkpoints::new(args.folder()).with_config(strategy.config()).locked()?;
+        if let Some(latest) = checkpoints.load_latest(model.clone())? {
+            (strategy, model) = latest;
+        }
+        training = training.with_checkpoints(checkpoints, args.checkpoint_every);
+    }
     let start = Instant::now();
-    let (strategy, model, counts) = match args.role {
-        Role::Alone => alone(args, strategy, model, score, signals)?,
-        Role::Coordinator => coordinate(args, strategy, model, score, signals)?,
-        Role::Worker => work(args, strategy, model, score, signals)?,
-        Role::Keys => {
-            let config = args.config()?;
-            println!("key {} in {}", make_keys(&config)?.fingerprint(), config.keys.display());
-            return Ok(Ending::Finished);
-        }
-        Role::Remove => {
-            remove_run(&args.config()?)?;
-            return Ok(Ending::Finished);
-        }
+    let every = (args.generations / 10).max(1);
+    let trained = training.run_distributed(
+        &mut distribution,
+        &mut strategy,
+        model,
+        |model, members| Ok(model.fitness(members, &data)),
+        |_model, report| {
+            if (report.generation + 1).is_multiple_of(every) {
+                println!("{:>6} {:>9.4}", report.generation + 1, report.fitness_mean);
+            }
+            Ok(if signals.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        },
+    );
+    if let Some(report) = report {
+        println!("{:?}", locked(&report));
+    }
+    let model = match trained {
+        Err(error) if matches!(NatsError::in_run(&error), Some(NatsError::Stopped { .. })) => return Ok(Ending::Stopped),
+        trained => trained?,
     };
     let generation = strategy.generation();
     let ending = if generation < args.generations { signals.ending() } else { Ending::Finished };
@@ -91,81 +125,11 @@ fn run(args: &DistributedArgs, signals: &Signals) -> Result<Ending, Failure> {
         "parameter_digest": parameter_digest(&model),
     });
     if let Some(counts) = counts {
-        let rejected: u64 = counts.rejected.values().sum();
+        let counts = locked(&counts);
         result["slices_by_node"] = json!(counts.by_node);
-        result["rejected"] = json!(rejected);
+        result["audited"] = json!(counts.audited);
         result["recovered_generations"] = json!(counts.recovered);
     }
     println!("RESULT {result}");
     Ok(ending)
-}
-
-/// What a role has when it ends: the coordinator's counts, too.
-type RoleResult = (EvolutionStrategy, Classifier, Option<Counts>);
-
-/// The run in one process.
-fn alone(
-    args: &DistributedArgs,
-    mut strategy: EvolutionStrategy,
-    mut model: Classifier,
-    score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
-    signals: &Signals,
-) -> Result<RoleResult, Failure> {
-    while strategy.generation() < args.generations && !signals.came() {
-        let population = strategy.ask();
-        let fitness = score(&model, &population)?;
-        strategy.tell(&mut model, population, fitness)?;
-        report(args, &strategy);
-    }
-    Ok((strategy, model, None))
-}
-
-/// The run with workers: begun, or continued from the checkpoint in the folder and what the server has.
-fn coordinate(
-    args: &DistributedArgs,
-    strategy: EvolutionStrategy,
-    model: Classifier,
-    score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
-    signals: &Signals,
-) -> Result<RoleResult, Failure> {
-    let checkpoints = Checkpoints::new(args.folder()).with_config(strategy.config()).locked()?;
-    let (mut strategy, mut model) = checkpoints.load_latest(model.clone())?.unwrap_or((strategy, model));
-    let mut coordinator = Coordinator::connect(args.config()?, &strategy)?;
-    if let Some(later) = coordinator.load_checkpoint(&strategy, &model)? {
-        (strategy, model) = later;
-    }
-    while strategy.generation() < args.generations && !signals.came() {
-        let population = strategy.ask();
-        let fitness = coordinator.evaluate(&model, &population, &score)?;
-        strategy.tell(&mut model, population, fitness)?;
-        if strategy.generation().is_multiple_of(args.checkpoint_every) || signals.came() {
-            coordinator.offer_checkpoint(&checkpoints.save(&strategy, &model)?)?;
-        }
-        report(args, &strategy);
-    }
-    // Workers stay for a run that is to be continued.
-    let counts =
-        if strategy.generation() < args.generations { coordinator.counts().clone() } else { coordinator.finish()? };
-    Ok((strategy, model, Some(counts)))
-}
-
-/// Evaluates slices until the run is over, or a signal comes.
-fn work(
-    args: &DistributedArgs,
-    strategy: EvolutionStrategy,
-    model: Classifier,
-    score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
-    signals: &Signals,
-) -> Result<RoleResult, Failure> {
-    let mut worker = Worker::connect(args.config()?)?.with_interrupter(signals.interrupter());
-    let (strategy, model) = worker.run(strategy, model, score)?;
-    println!("{:?}", worker.report());
-    Ok((strategy, model, None))
-}
-
-fn report(args: &DistributedArgs, strategy: &EvolutionStrategy) {
-    let every = (args.generations / 10).max(1);
-    if let Some(report) = strategy.report().filter(|_| strategy.generation().is_multiple_of(every)) {
-        println!("{:>6} {:>9.4}", strategy.generation(), report.fitness_mean);
-    }
 }

@@ -11,7 +11,7 @@ const FOLDERS: [(&str, &str); 9] = [
     ("run/", "crates/eggroll-run/src/"),
     ("train/", "crates/eggroll-train/src/"),
     ("p/", "tests/programs/"),
-    ("n/", "crates/eggroll-run/tests/nats/"),
+    ("n/", "crates/eggroll-nats/tests/nats/"),
     ("l/", "crates/eggroll-lm/tests/load/"),
     ("nats/", "crates/eggroll-run/src/distribution/nats/"),
 ];

@@ -30,7 +30,7 @@ pub mod terminal;
 pub mod text;
 mod training_loop;
 
-#[cfg(any(feature = "learner", feature = "nats"))]
+#[cfg(feature = "learner")]
 pub use burn::train::{Interrupter, Interruption};
 pub use checkpoint::{Checkpoints, load};
 pub use difference::difference;

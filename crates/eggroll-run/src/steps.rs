@@ -6,6 +6,7 @@ use crate::replay::ReplayLog;
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
 use std::any::Any;
+use std::path::PathBuf;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The steps of each generation of a loop.
@@ -18,13 +19,18 @@ pub(crate) trait Steps<M: Module> {
     /// Whether the loop is to end before the next generation.
     fn stopped(&self) -> bool;
 
+    /// Continues from a later checkpoint, where other replicas have left this one behind.
+    fn catch_up(&mut self, _strategy: &mut EvolutionStrategy, _model: &mut M) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Asks for the population of the coming generation.
     fn ask(&mut self, strategy: &mut EvolutionStrategy, _model: &M) -> Result<Population, Error> {
         Ok(strategy.ask())
     }
 
-    /// Scores the population.
-    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error>;
+    /// Scores the population; `None` if other replicas have left this one behind.
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Option<Fitness>, Error>;
 
     /// Makes the generation's step.
     fn tell(
@@ -41,8 +47,8 @@ pub(crate) trait Steps<M: Module> {
     /// Sees the updated model.
     fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error>;
 
-    /// Saves a checkpoint.
-    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error>;
+    /// Saves a checkpoint; its folder, if there is one.
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<PathBuf>, Error>;
 }
 
 /// How long a loop runs, and how often it saves.
@@ -73,13 +79,18 @@ pub(crate) fn drive<M: Module>(
     let mut guard = Guard::new(patience);
     steps.begin()?;
     while strategy.generation() < until && !steps.stopped() {
+        steps.catch_up(strategy, &mut model)?;
+        if strategy.generation() >= until || steps.stopped() {
+            break;
+        }
         let evaluated = caught(|| {
             let population = steps.ask(strategy, &model)?;
             let fitness = steps.evaluate(&model, &population)?;
             Ok((population, fitness))
         });
         let (population, fitness) = match evaluated {
-            Ok(evaluated) => evaluated,
+            Ok((population, Some(fitness))) => (population, fitness),
+            Ok((_, None)) => continue,
             Err(failure) => return failure.end(|| save(steps, log.as_mut(), strategy, &model)),
         };
         let logged = log.is_some().then(|| fitness.clone());
@@ -146,5 +157,5 @@ fn save<M: Module>(
     model: &M,
 ) -> Result<(), Error> {
     log.map_or(Ok(()), ReplayLog::sync)?;
-    steps.save(strategy, model)
+    steps.save(strategy, model).map(drop)
 }

@@ -114,12 +114,12 @@ impl TrainingLoop {
         &self,
         distribution: &mut Distribution,
         strategy: &mut EvolutionStrategy,
-        model: M,
+        mut model: M,
         evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
         after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
     ) -> Result<M, Error> {
         let (leads, data) = (distribution.leads(), self.data.as_deref());
-        let result = distribution.begin(strategy, &model, data).and_then(|()| {
+        let result = distribution.begin(strategy, &mut model, data).and_then(|()| {
             let checkpoints = match &self.checkpoints {
                 Some((checkpoints, _)) if leads => {
                     let checkpoints = checkpoints.clone().locked()?;
@@ -159,8 +159,8 @@ where
         self.stopped
     }
 
-    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
-        (self.evaluate)(model, population).map_err(Error::User)
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Option<Fitness>, Error> {
+        (self.evaluate)(model, population).map(Some).map_err(Error::User)
     }
 
     fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
@@ -171,7 +171,7 @@ where
         Ok(())
     }
 
-    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
-        self.checkpoints.as_ref().map_or(Ok(()), |checkpoints| checkpoints.save(strategy, model).map(drop))
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<PathBuf>, Error> {
+        self.checkpoints.as_ref().map(|checkpoints| checkpoints.save(strategy, model)).transpose()
     }
 }

@@ -62,7 +62,7 @@ impl Signals {
     }
 
     /// Set when a signal comes.
-    pub fn flag(&self) -> &AtomicBool {
+    pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.came
     }
 

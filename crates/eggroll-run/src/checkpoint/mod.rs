@@ -26,7 +26,6 @@ mod state;
 pub(crate) use finite::check_finite;
 pub(crate) use names::generation_of;
 pub use newest::load;
-#[cfg(feature = "nats")]
 pub(crate) use newest::load_under;
 
 use crate::durable;

@@ -120,7 +120,6 @@ pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), 
 }
 
 /// As [`load`], with the chunk and the memory limit of a strategy of the same run, and with what its parameters decay to.
-#[cfg(feature = "nats")]
 pub(crate) fn load_under<M: Module>(
     path: &Path,
     strategy: &EvolutionStrategy,
@@ -134,24 +133,21 @@ enum Start<'a, M> {
     /// The model.
     Model(&'a M),
     /// A strategy.
-    #[cfg(feature = "nats")]
-    Strategy(&'a EvolutionStrategy, &'a M),
+        Strategy(&'a EvolutionStrategy, &'a M),
 }
 
 impl<M: Module> Start<'_, M> {
     fn model(&self) -> M {
         match *self {
             Self::Model(model) => model.clone(),
-            #[cfg(feature = "nats")]
-            Self::Strategy(_, model) => model.clone(),
+                        Self::Strategy(_, model) => model.clone(),
         }
     }
 
     fn anchored(&self, strategy: EvolutionStrategy) -> Result<EvolutionStrategy, Error> {
         match *self {
             Self::Model(model) => Ok(strategy.try_with_anchor(model)?),
-            #[cfg(feature = "nats")]
-            Self::Strategy(other, _) => Ok(strategy.with_anchor_of(other)),
+                        Self::Strategy(other, _) => Ok(strategy.with_anchor_of(other)),
         }
     }
 }

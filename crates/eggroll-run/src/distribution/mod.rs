@@ -4,11 +4,11 @@
 //! evaluates a slice of the population ([`shard`], [`Population::slice`](eggroll_train::Population::slice)), all get the fitness of all
 //! members ([`evaluate_sharded`]) and make the same update. Results are bit-identical for any number of replicas.
 
+mod exchange;
 mod job;
 #[cfg(feature = "mpi")]
 mod mpi;
-#[cfg(feature = "nats")]
-pub mod nats;
+mod ranks;
 mod replica;
 mod threads;
 
@@ -16,7 +16,9 @@ mod threads;
 pub use self::mpi::Mpi;
 pub use eggroll_core::DeviceName;
 pub use eggroll_train::{Alone, Communicator, DistributionError, evaluate_sharded, shard};
+pub use exchange::{Exchange, RunStart, Score};
 pub use job::detect;
+pub use ranks::Ranks;
 pub use replica::Distribution;
 pub(crate) use replica::Replica;
 pub use threads::{Threads, on_devices};

@@ -1,17 +1,16 @@
 //! A training loop that is one of several replicas.
 
+use super::exchange::{Exchange, RunStart};
+use super::ranks::Ranks;
+use crate::checkpoint::load_under;
 use crate::digest::portable_digest;
 use crate::error::Error;
 use crate::steps::Steps;
 use burn::module::Module;
-use burn::tensor::Device;
-use eggroll_core::{InstructionSet, ParameterKind};
-use eggroll_train::{
-    Alone, Communicator, DistributionError, EvolutionStrategy, EvolutionStrategyConfig, Fitness, Population,
-    gather_fitness, own_members,
-};
+use eggroll_train::{Alone, Communicator, DistributionError, EvolutionStrategy, Fitness, Population};
+use std::path::PathBuf;
 
-/// How a training loop is one replica of several: its communicator, and how often replicas are compared.
+/// How a training loop is one replica of several.
 ///
 /// All replicas begin alike (data, generation, configuration, parameters, kind of device), which is checked; each evaluates a slice of every
 /// population; all make the same update; rank 0 alone writes logs and checkpoints, validates, and looks whether to stop. Replicas
@@ -52,118 +51,67 @@ use eggroll_train::{
 /// assert!(digests.into_iter().all(|digest| digest.unwrap() == alone));
 /// ```
 pub struct Distribution {
-    communicator: Box<dyn Communicator>,
-    digest_every: u64,
+    exchange: Box<dyn Exchange>,
 }
 
 impl Distribution {
     /// A replica of those that `communicator` connects.
     pub fn new(communicator: impl Communicator + 'static) -> Self {
-        Self { communicator: Box::new(communicator), digest_every: 100 }
+        Self::of(Ranks::new(communicator))
     }
 
-    /// Sets after how many generations the digests of all parameters are compared, again and again; 0 for never. Each comparison reads all
-    /// parameters. 100 unless set.
-    pub fn with_digest_every(mut self, generations: u64) -> Self {
-        self.digest_every = generations;
-        self
-    }
-
-    /// Which replica this is.
-    pub fn rank(&self) -> usize {
-        self.communicator.rank()
+    /// A replica of another engine than a communicator's, as `eggroll-nats`.
+    pub fn of(exchange: impl Exchange + 'static) -> Self {
+        Self { exchange: Box::new(exchange) }
     }
 
     /// Whether this replica writes logs and checkpoints: rank 0.
     pub fn leads(&self) -> bool {
-        self.rank() == 0
+        self.exchange.leads()
     }
 
     /// Rank 0 does `work`, as preparing a folder, while the others wait.
     ///
     /// # Errors
     ///
-    /// The error of `work`; on other ranks [`DistributionError::Failed`].
-    pub fn lead<E: From<DistributionError>>(&mut self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    /// The error of `work`; on other ranks [`DistributionError::Failed`](super::DistributionError::Failed).
+    pub fn lead<E: From<Error>>(&mut self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         if self.leads()
             && let Err(error) = work()
         {
-            self.communicator.fail();
+            self.exchange.fail();
             return Err(error);
         }
-        self.communicator.all_gather_words(&[])?;
-        Ok(())
-    }
-
-    fn is_alone(&self) -> bool {
-        self.communicator.size() == 1
+        Ok(self.exchange.wait()?)
     }
 
     /// Refuses replicas that do not begin alike.
     pub(crate) fn begin<M: Module>(
         &mut self,
-        strategy: &EvolutionStrategy,
-        model: &M,
+        strategy: &mut EvolutionStrategy,
+        model: &mut M,
         data: Option<&str>,
     ) -> Result<(), Error> {
-        if self.is_alone() {
-            return Ok(());
-        }
-        self.same("digest of its data", data.unwrap_or("none"))?;
-        self.same("configuration", &configuration(strategy.config()))?;
-        self.same("generation", &strategy.generation().to_string())?;
-        // By their configuration all have them or none.
-        if let Some(spreads) = strategy.parameters().spreads() {
-            self.same("set of spreads that noise is relative to", &format!("{spreads:?}"))?;
-        }
-        if let Some(anchor) = strategy.anchor_digest() {
-            self.same("anchor of the decay", anchor)?;
-        }
-        if let Some(masters) = strategy.master_digest() {
-            self.same("set of f32 master weights", &masters)?;
-        }
-        if trains_floats(strategy) {
-            let devices = self.communicator.all_gather_text(&arithmetic(model.devices().iter()))?;
-            if let Some((rank, found)) = first_difference(&devices) {
-                let (found, expected) = (found.clone(), devices[0].clone());
-                return Err(DistributionError::MixedDevices { rank, found, expected }.into());
-            }
-        }
-        Ok(self.same("set of parameters", &portable_digest(model))?)
+        self.exchange.begin(&RunStart::of(strategy, model, data))?;
+        self.catch_up(strategy, model).map(drop)
     }
 
-    fn same(&mut self, what: &'static str, text: &str) -> Result<(), DistributionError> {
-        let texts = self.communicator.all_gather_text(text)?;
-        match first_difference(&texts) {
-            None => Ok(()),
-            Some((rank, found)) => {
-                Err(DistributionError::Start { rank, what, found: found.clone(), expected: texts[0].clone() })
-            }
+    /// Continues from a later checkpoint of the other replicas, if there is one; says whether there was.
+    fn catch_up<M: Module>(&mut self, strategy: &mut EvolutionStrategy, model: &mut M) -> Result<bool, Error> {
+        let folder = self.exchange.later_checkpoint(strategy.generation())?;
+        if let Some(folder) = &folder {
+            (*strategy, *model) = load_under(folder.path(), strategy, model)?;
         }
-    }
-
-    /// Compares replicas, if it is time.
-    fn check<M: Module>(&mut self, generation: u64, model: &M) -> Result<(), DistributionError> {
-        let due = self.digest_every > 0 && generation.is_multiple_of(self.digest_every);
-        if !due || self.is_alone() {
-            return Ok(());
-        }
-        self.communicator.check_digest(generation, &portable_digest(model))
-    }
-
-    /// Whether a rank wants to stop.
-    fn any_stops(&mut self, this: bool) -> Result<bool, DistributionError> {
-        let wishes = self.communicator.all_gather_words(&[u32::from(this)])?;
-        Ok(wishes.iter().any(|wish| wish.first().is_some_and(|stops| *stops != 0)))
+        Ok(folder.is_some())
     }
 
     /// Ends a run: no rank before all are done, and none that waits for one that has failed.
     pub(crate) fn end<R>(&mut self, result: Result<R, Error>) -> Result<R, Error> {
         match &result {
-            Ok(_) => drop(self.communicator.all_gather_words(&[])?),
+            Ok(_) => self.exchange.end()?,
             // All know of it.
             Err(Error::Distribution(_)) => {}
-            Err(_) => self.communicator.fail(),
+            Err(_) => self.exchange.fail(),
         }
         result
     }
@@ -174,32 +122,6 @@ impl Default for Distribution {
     fn default() -> Self {
         Self::new(Alone)
     }
-}
-
-/// The first text that differs from that of rank 0.
-fn first_difference(texts: &[String]) -> Option<(usize, &String)> {
-    texts.iter().enumerate().find(|(_, text)| **text != texts[0])
-}
-
-/// The configuration but for what each process may choose.
-fn configuration(config: &EvolutionStrategyConfig) -> String {
-    serde_json::to_string(&config.of_updates()).unwrap_or_default()
-}
-
-pub(super) fn trains_floats(strategy: &EvolutionStrategy) -> bool {
-    strategy.parameters().trained(ParameterKind::Float).next().is_some()
-}
-
-/// What the rounding of floats depends on: the kind of device, and on hosts the instruction set.
-pub(super) fn arithmetic<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
-    let kinds = devices.map(|device| {
-        let name = format!("{:?}", device.as_dispatch());
-        name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
-    });
-    let mut kinds: Vec<String> = kinds.collect();
-    kinds.sort();
-    kinds.dedup();
-    format!("{} ({:?})", kinds.join(", "), InstructionSet::detected().of_floats())
 }
 
 /// The steps of a loop whose generations are shared by replicas.
@@ -215,27 +137,44 @@ impl<'a, S> Replica<'a, S> {
     pub fn new(steps: &'a mut S, distribution: &'a mut Distribution) -> Self {
         Self { steps, distribution, stopped: false, diverged: false }
     }
+
+    fn ask_whether_to_stop<M: Module>(&mut self) -> Result<(), Error>
+    where
+        S: Steps<M>,
+    {
+        self.stopped = self.distribution.exchange.any_stops(self.steps.stopped())?;
+        Ok(())
+    }
 }
 
 impl<M: Module, S: Steps<M>> Steps<M> for Replica<'_, S> {
     fn begin(&mut self) -> Result<(), Error> {
-        self.stopped = self.distribution.any_stops(self.steps.stopped())?;
-        Ok(())
+        self.ask_whether_to_stop::<M>()
     }
 
     fn stopped(&self) -> bool {
         self.stopped
     }
 
+    fn catch_up(&mut self, strategy: &mut EvolutionStrategy, model: &mut M) -> Result<(), Error> {
+        if self.distribution.catch_up(strategy, model)? {
+            self.ask_whether_to_stop::<M>()?;
+        }
+        Ok(())
+    }
+
     fn ask(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<Population, Error> {
         self.steps.ask(strategy, model)
     }
 
-    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
-        let communicator = &mut *self.distribution.communicator;
-        let slice = population.slice(own_members(population, communicator));
-        let fitness = self.steps.evaluate(model, &slice)?;
-        Ok(gather_fitness(population, communicator, fitness)?)
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Option<Fitness>, Error> {
+        let steps = &mut *self.steps;
+        let mut score = |slice: &Population| Ok(steps.evaluate(model, slice)?.expect("only replicas are left behind"));
+        let fitness = self.distribution.exchange.evaluate(population, &|| portable_digest(model), &mut score)?;
+        if fitness.is_none() {
+            self.ask_whether_to_stop::<M>()?;
+        }
+        Ok(fitness)
     }
 
     fn tell(
@@ -249,18 +188,21 @@ impl<M: Module, S: Steps<M>> Steps<M> for Replica<'_, S> {
     }
 
     fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
-        let compared = self.distribution.check(strategy.generation(), model);
-        self.diverged = matches!(compared, Err(DistributionError::Diverged { .. }));
+        let compared = self.distribution.exchange.after(strategy.generation(), &|| portable_digest(model));
+        self.diverged = matches!(compared, Err(Error::Distribution(DistributionError::Diverged { .. })));
         compared?;
         self.steps.after(strategy, model)?;
-        self.stopped = self.distribution.any_stops(self.steps.stopped())?;
-        Ok(())
+        self.ask_whether_to_stop::<M>()
     }
 
-    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
-        match self.distribution.leads() && !self.diverged {
-            true => self.steps.save(strategy, model),
-            false => Ok(()),
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<PathBuf>, Error> {
+        if !self.distribution.exchange.leads() || self.diverged {
+            return Ok(None);
         }
+        let saved = self.steps.save(strategy, model)?;
+        if let Some(folder) = &saved {
+            self.distribution.exchange.saved(folder)?;
+        }
+        Ok(saved)
     }
 }

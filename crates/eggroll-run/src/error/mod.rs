@@ -47,6 +47,9 @@ pub enum Error {
     /// Replicas of a distributed run.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
+    /// An engine that connects replicas and is not of this crate, as `eggroll-nats`.
+    #[error(transparent)]
+    Engine(UserError),
     /// A trace.
     #[cfg(feature = "profile")]
     #[error(transparent)]

@@ -6,6 +6,7 @@ use crate::steps::Steps;
 use burn::module::Module;
 use burn::train::Interrupter;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
+use std::path::PathBuf;
 
 /// Evaluates, and leaves the rest to rank 0.
 pub(super) struct Follower<'a, T> {
@@ -23,15 +24,15 @@ impl<M: Module, T: EsTask<M>> Steps<M> for Follower<'_, T> {
         Ok(strategy.ask())
     }
 
-    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
-        self.task.evaluate(model, population).map_err(Error::User)
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Option<Fitness>, Error> {
+        self.task.evaluate(model, population).map(Some).map_err(Error::User)
     }
 
     fn after(&mut self, _strategy: &EvolutionStrategy, _model: &M) -> Result<(), Error> {
         Ok(())
     }
 
-    fn save(&mut self, _strategy: &EvolutionStrategy, _model: &M) -> Result<(), Error> {
-        Ok(())
+    fn save(&mut self, _strategy: &EvolutionStrategy, _model: &M) -> Result<Option<PathBuf>, Error> {
+        Ok(None)
     }
 }

@@ -24,6 +24,7 @@ use eggroll_core::sync::locked;
 use eggroll_train::{EvolutionStrategy, Fitness, FitnessShaping, GenerationReport, Population};
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -299,7 +300,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         Ok(population)
     }
 
-    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Option<Fitness>, Error> {
         let start = Instant::now();
         let looks = self.floats && self.diagnoses(population.generation());
         if looks {
@@ -308,7 +309,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         let fitness = self.task.evaluate(model, population).map_err(Error::User)?;
         self.pending.inputs = if looks { InputStatistics::of_layers(population) } else { Vec::new() };
         self.pending.times.evaluate = start.elapsed();
-        Ok(fitness)
+        Ok(Some(fitness))
     }
 
     fn tell(
@@ -364,13 +365,12 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         locked(&self.failure).take().map_or(Ok(()), Err)
     }
 
-    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<PathBuf>, Error> {
         // A log is never behind a checkpoint.
         locked(&self.log).sync()?;
-        if self.config.checkpoint_every > 0 || !continues_from_log(&self.config, self.task) {
-            self.task.save(&self.checkpoints, strategy, model)?;
-        }
+        let saves = self.config.checkpoint_every > 0 || !continues_from_log(&self.config, self.task);
+        let saved = saves.then(|| self.task.save(&self.checkpoints, strategy, model)).transpose()?;
         self.page.saved(strategy, model);
-        Ok(())
+        Ok(saved)
     }
 }

@@ -252,11 +252,11 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             Some(loaded) => loaded,
             None => (self.config.strategy.try_init(&model)?, model),
         };
-        let (strategy, model) = match continues_from_log(&self.config, task) {
+        let (mut strategy, mut model) = match continues_from_log(&self.config, task) {
             true => replay_rest(&self.folder.file(REPLAY_LOG), strategy, model, task)?,
             false => (strategy, model),
         };
-        distribution.begin(&strategy, &model, self.config.data.as_deref())?;
+        distribution.begin(&mut strategy, &mut model, self.config.data.as_deref())?;
         task.begin(&strategy, &model).map_err(Error::User)?;
         Ok((strategy, model))
     }

@@ -17,8 +17,6 @@ use eggroll_train::{Credit, EvolutionStrategy, Fitness, Population, RunningSetti
 use log::Log;
 pub(crate) use record::Recorded;
 use record::{Check, FORMAT, Header, encode_settings};
-#[cfg(feature = "nats")]
-pub(crate) use record::{Content, Record, check};
 
 use std::io;
 use std::ops::Range;

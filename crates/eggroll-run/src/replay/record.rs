@@ -168,16 +168,6 @@ impl Recorded {
         }
     }
 
-    /// How many scores there are, or signs.
-    #[cfg(feature = "nats")]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Floats(scores) => scores.len(),
-            Self::Integers(scores) => scores.len(),
-            Self::Signs(signs) => signs.len(),
-        }
-    }
-
     /// The record of a generation in the log of that check.
     pub fn encode(&self, log: &Check, generation: u64) -> Vec<u8> {
         let (kind, count, scores): (u8, usize, Vec<u8>) = match self {

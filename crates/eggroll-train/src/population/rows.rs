@@ -150,16 +150,17 @@ impl Population {
     }
 
     /// A word for each parameter that says what it was given, and what was found of it: none where scores of so many parts are not learned from by
-    /// part. Equal words on all ranks mean equal rows.
-    pub(crate) fn row_words(&self, parts: usize) -> Vec<u32> {
+    /// part, or nothing was evaluated. Equal words on all replicas mean equal rows.
+    pub fn row_words(&self, parts: usize) -> Vec<u32> {
         let (noted, checks) = (locked(&self.inputs), self.row_checks());
         let projects = self.credit.projects(parts);
         let (Some(noted), Some(checks)) = (noted.as_deref().filter(|_| projects), checks) else { return Vec::new() };
         noted.iter().zip(&*checks).map(|(inputs, check)| word(inputs, *check)).collect()
     }
 
-    /// Compares the [words](Self::row_words) of all ranks: estimates are not projected onto what is not the same on all of them.
-    pub(crate) fn compare_rows(&self, ranks: &[Vec<u32>]) {
+    /// Compares the [words](Self::row_words) of all replicas: estimates are not projected onto what is not the same on all of them. For engines that
+    /// connect replicas; [`gather_fitness`](crate::gather_fitness) does so.
+    pub fn compare_rows(&self, ranks: &[Vec<u32>]) {
         let mut checks = locked(&self.rows);
         let Some(checks) = checks.as_mut() else { return };
         let differs = |at: usize| ranks.iter().any(|words| words.get(at) != ranks[0].get(at));

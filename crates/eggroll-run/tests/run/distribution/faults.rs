@@ -32,7 +32,7 @@ fn divergence_names_rank_and_generation() {
                 }
             };
             let mut distribution =
-                Distribution::new(Tampering { inner, out: |_: &mut _| {}, into }).with_digest_every(2);
+                Distribution::of(Ranks::new(Tampering { inner, out: |_: &mut _| {}, into }).with_digest_every(2));
             let net = ReplicaNet::new(0.4);
             let mut strategy = config().init(&net);
             let training = TrainingLoop::new(GENERATIONS).with_checkpoints(Checkpoints::new(folder.path()), 1);

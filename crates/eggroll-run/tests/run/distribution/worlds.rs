@@ -14,7 +14,7 @@ const SIZES: [usize; 5] = [1, 2, 3, 4, 13];
 fn assert_worlds(name: &str, config: &EvolutionStrategyConfig) {
     let expected = alone(config);
     for size in SIZES {
-        let digests = replicas(size, |threads| run(config, &mut Distribution::new(threads).with_digest_every(2)));
+        let digests = replicas(size, |threads| run(config, &mut Distribution::of(Ranks::new(threads).with_digest_every(2))));
         for (rank, digest) in digests.into_iter().enumerate() {
             assert_eq!(digest.expect("a run"), expected, "{name}, rank {rank} of {size}");
         }
@@ -52,7 +52,7 @@ fn rows_of_ranks() {
     let own_rows = |config: &EvolutionStrategyConfig| {
         replicas(3, |threads| {
             let rank = threads.rank();
-            by_row(rank, config, &mut Distribution::new(threads).with_digest_every(2)).expect("a run")
+            by_row(rank, config, &mut Distribution::of(Ranks::new(threads).with_digest_every(2))).expect("a run")
         })
     };
     assert_eq!(own_rows(&config()), own_rows(&config().with_credit(Credit::Mean)));

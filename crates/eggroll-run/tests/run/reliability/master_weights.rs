@@ -119,7 +119,7 @@ fn replay_needs_the_masters() {
 }
 
 fn distributed(threads: Threads, mut strategy: EvolutionStrategy, model: Half) -> Result<String, Error> {
-    let mut distribution = Distribution::new(threads).with_digest_every(2);
+    let mut distribution = Distribution::of(Ranks::new(threads).with_digest_every(2));
     let evaluate = |model: &Half, population: &Population| Ok(model.fitness(population));
     let go_on = |_: &Half, _: &GenerationReport| Ok(ControlFlow::Continue(()));
     let training = TrainingLoop::new(GENERATIONS);

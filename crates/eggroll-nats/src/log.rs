@@ -1,0 +1,79 @@
+//! The log of a run: the scores of every generation, from which each node makes the same updates.
+
+use crate::connection::Connection;
+use crate::error::NatsError;
+use crate::messages::{Record, Scores, Settings, decode};
+use crate::run_id::RunId;
+
+/// Reads the scores of one generation after the other.
+#[derive(Debug)]
+pub struct LogReader {
+    /// Place of the next record.
+    pub next: u64,
+    /// Parts of the generation that is being read.
+    parts: Option<(u32, Settings, Scores)>,
+    /// The generation before which the last record that was read ends the run.
+    end: Option<u64>,
+}
+
+impl LogReader {
+    /// Reads from the first record that the server has.
+    pub fn new() -> Self {
+        Self { next: 1, parts: None, end: None }
+    }
+
+    /// The scores of the generation that is due, if all their parts are there.
+    ///
+    /// # Errors
+    ///
+    /// [`NatsError::Gap`] if a later generation follows, which is read again the next time; [`NatsError::Damaged`].
+    pub fn read(&mut self, link: &Connection, run: &RunId, due: u64) -> Result<Option<(Settings, Scores)>, NatsError> {
+        while let Some(message) = link.next(self.next)? {
+            let Some(record) = decode::<Record>(&message.payload, run) else {
+                return Err(NatsError::Damaged { place: message.place });
+            };
+            self.end = None;
+            match record {
+                Record::End { generation } => self.end = Some(generation),
+                Record::Scores { generation, .. } if generation < due => {}
+                Record::Scores { generation: found, .. } if found > due => return Err(NatsError::Gap { due, found }),
+                Record::Scores { settings, part, parts, scores, .. } => {
+                    self.next = message.place + 1;
+                    match (&mut self.parts, part) {
+                        // A generation begins anew where a coordinator died while it wrote.
+                        (held, 0) => *held = Some((1, settings, scores)),
+                        (Some((count, _, held)), part) if part == *count => {
+                            *count += 1;
+                            held.extend(scores);
+                        }
+                        _ => return Err(NatsError::Damaged { place: message.place }),
+                    }
+                    if let Some((_, settings, scores)) = self.parts.take_if(|(count, ..)| *count == parts) {
+                        return Ok(Some((settings, scores)));
+                    }
+                }
+            }
+            self.next = message.place + 1;
+        }
+        Ok(None)
+    }
+
+    /// Whether the last record says that the run is over before this generation.
+    pub fn ends_before(&self, generation: u64) -> bool {
+        self.end == Some(generation)
+    }
+}
+
+/// The generation after the last whose scores are in the log.
+///
+/// # Errors
+///
+/// [`NatsError::Damaged`].
+pub fn generations(link: &Connection, run: &RunId) -> Result<u64, NatsError> {
+    let Some(message) = link.last()? else { return Ok(0) };
+    match decode::<Record>(&message.payload, run) {
+        Some(Record::Scores { generation, part, parts, .. }) => Ok(generation + u64::from(part + 1 == parts)),
+        Some(Record::End { generation }) => Ok(generation),
+        None => Err(NatsError::Damaged { place: message.place }),
+    }
+}

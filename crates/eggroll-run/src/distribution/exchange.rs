@@ -1,0 +1,155 @@
+//! What a loop needs of an engine that connects replicas.
+
+use crate::digest::portable_digest;
+use crate::error::Error;
+use burn::module::Module;
+use burn::tensor::Device;
+use eggroll_core::{InstructionSet, ParameterKind};
+use eggroll_train::{EvolutionStrategy, Fitness, Population};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The score of a slice of a population.
+pub type Score<'a> = &'a mut dyn FnMut(&Population) -> Result<Fitness, Error>;
+
+/// How replicas of one run share the evaluation of populations. Engines implement it: fixed ranks by a
+/// [`Communicator`](super::Communicator), workers that come and go by `eggroll-nats`.
+///
+/// A loop calls [`begin`](Self::begin) once, then for every generation [`later_checkpoint`](Self::later_checkpoint),
+/// [`evaluate`](Self::evaluate), [`after`](Self::after) and [`any_stops`](Self::any_stops), and at last [`end`](Self::end) or
+/// [`fail`](Self::fail).
+pub trait Exchange: Send {
+    /// Whether this replica writes logs and checkpoints, validates, and decides when to stop.
+    fn leads(&self) -> bool;
+
+    /// Refuses replicas of another run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Distribution`] or [`Error::Engine`] with the difference.
+    fn begin(&mut self, start: &RunStart) -> Result<(), Error>;
+
+    /// The fitness of all members, the same on all replicas. This replica scores some of them, with the closure; at least one pair where
+    /// [credit](eggroll_train::Credit) goes by part, so that layers have been given their rows. `digest` computes that of the parameters.
+    /// `None` if the others have left this replica behind: the loop asks for a [later checkpoint](Self::later_checkpoint).
+    ///
+    /// # Errors
+    ///
+    /// Those of the score, [`Error::Distribution`], [`Error::Engine`].
+    fn evaluate(
+        &mut self,
+        population: &Population,
+        digest: &dyn Fn() -> String,
+        score: Score<'_>,
+    ) -> Result<Option<Fitness>, Error>;
+
+    /// Compares replicas after an update, if it is time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Distribution`], [`Error::Engine`].
+    fn after(&mut self, _generation: u64, _digest: &dyn Fn() -> String) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether the run ends before the next generation; `this` says whether this replica wants that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Distribution`], [`Error::Engine`].
+    fn any_stops(&mut self, this: bool) -> Result<bool, Error>;
+
+    /// A checkpoint to continue from in place of `generation`, which the others have left behind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Engine`].
+    fn later_checkpoint(&mut self, _generation: u64) -> Result<Option<TempDir>, Error> {
+        Ok(None)
+    }
+
+    /// Hears of a checkpoint that this replica, which leads, has saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Engine`].
+    fn saved(&mut self, _checkpoint: &Path) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Waits for all replicas.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Distribution`], [`Error::Engine`].
+    fn wait(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Ends the run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Distribution`], [`Error::Engine`].
+    fn end(&mut self) -> Result<(), Error>;
+
+    /// Tells the others that this replica cannot continue.
+    fn fail(&mut self);
+}
+
+/// What the replicas of a run have in common, as text to compare.
+#[derive(Clone, Debug)]
+pub struct RunStart {
+    /// The generation at which this replica begins.
+    pub generation: u64,
+    /// The same from the run's first generation to its last: the digest of the data, the configuration, what is trained.
+    pub of_run: Vec<(&'static str, String)>,
+    /// Devices and instruction set, where floats are trained, which they are rounded by.
+    pub arithmetic: Option<String>,
+    /// The same on replicas of this generation: the digests of its parameters.
+    pub of_generation: Vec<(&'static str, String)>,
+}
+
+impl RunStart {
+    /// That of a strategy and its model.
+    pub(super) fn of<M: Module>(strategy: &EvolutionStrategy, model: &M, data: Option<&str>) -> Self {
+        let settings = strategy.config().of_updates();
+        // The configuration but for what each process may choose.
+        let configuration = serde_json::to_string(&settings).unwrap_or_default();
+        let entries = strategy.parameters().entries().iter();
+        let trained = entries.map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role));
+        let mut of_run = vec![
+            ("digest of its data", data.unwrap_or("none").to_owned()),
+            ("configuration", configuration),
+            ("version of noise", settings.noiser.stream_version().to_string()),
+            ("list of parameters", trained.collect()),
+        ];
+        // By their configuration all have them or none.
+        if let Some(spreads) = strategy.parameters().spreads() {
+            of_run.push(("set of spreads that noise is relative to", format!("{spreads:?}")));
+        }
+        if let Some(anchor) = strategy.anchor_digest() {
+            of_run.push(("anchor of the decay", anchor.to_owned()));
+        }
+        let mut of_generation = Vec::new();
+        if let Some(masters) = strategy.master_digest() {
+            of_generation.push(("set of f32 master weights", masters));
+        }
+        of_generation.push(("set of parameters", portable_digest(model)));
+        let floats = strategy.parameters().trained(ParameterKind::Float).next().is_some();
+        let arithmetic = floats.then(|| arithmetic(model.devices().iter()));
+        Self { generation: strategy.generation(), of_run, arithmetic, of_generation }
+    }
+}
+
+/// What the rounding of floats depends on: the kind of device, and on hosts the instruction set.
+fn arithmetic<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
+    let kinds = devices.map(|device| {
+        let name = format!("{:?}", device.as_dispatch());
+        name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+    });
+    let mut kinds: Vec<String> = kinds.collect();
+    kinds.sort();
+    kinds.dedup();
+    format!("{} ({:?})", kinds.join(", "), InstructionSet::detected().of_floats())
+}
