@@ -81,8 +81,8 @@ pub mod prelude {
         OpenEsConfig, QEggrollConfig, Role, SparseConfig,
     };
     #[cfg(feature = "nats")]
-pub use eggroll_nats as nats;
-pub use eggroll_nn as nn;
+    pub use eggroll_nats as nats;
+    pub use eggroll_nn as nn;
     #[cfg(feature = "graph")]
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;

@@ -93,11 +93,14 @@ impl DistributedArgs {
             }
             (None, Some(token), None) => ConnectOptions::with_token(token),
             (None, None, Some(user)) => {
-                let password = variable("EGGROLL_NATS_PASSWORD").ok_or("EGGROLL_NATS_USER is set, and EGGROLL_NATS_PASSWORD is not")?;
+                let password = variable("EGGROLL_NATS_PASSWORD")
+                    .ok_or("EGGROLL_NATS_USER is set, and EGGROLL_NATS_PASSWORD is not")?;
                 ConnectOptions::with_user_and_password(user, password)
             }
             (None, None, None) => ConnectOptions::new(),
-            (None, Some(_), Some(_)) => return Err("EGGROLL_NATS_TOKEN and EGGROLL_NATS_USER are set: unset one".into()),
+            (None, Some(_), Some(_)) => {
+                return Err("EGGROLL_NATS_TOKEN and EGGROLL_NATS_USER are set: unset one".into());
+            }
         };
         options = options.require_tls(self.nats.starts_with("tls://"));
         if let Some(path) = &self.ca {

@@ -112,7 +112,9 @@ fn run(args: &DistributedArgs, signals: &Signals) -> Result<Ending, Failure> {
         println!("{:?}", locked(&report));
     }
     let model = match trained {
-        Err(error) if matches!(NatsError::in_run(&error), Some(NatsError::Stopped { .. })) => return Ok(Ending::Stopped),
+        Err(error) if matches!(NatsError::in_run(&error), Some(NatsError::Stopped { .. })) => {
+            return Ok(Ending::Stopped);
+        }
         trained => trained?,
     };
     let generation = strategy.generation();

@@ -13,7 +13,7 @@ const FOLDERS: [(&str, &str); 9] = [
     ("p/", "tests/programs/"),
     ("n/", "crates/eggroll-nats/tests/nats/"),
     ("l/", "crates/eggroll-lm/tests/load/"),
-    ("nats/", "crates/eggroll-run/src/distribution/nats/"),
+    ("nats/", "crates/eggroll-nats/src/"),
 ];
 
 fn root() -> &'static Path {

@@ -28,7 +28,8 @@ impl Latest {
 /// Puts a checkpoint's folder on the server and makes it the latest; returns the one before.
 pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option<Latest>, NatsError> {
     let io = |path: &Path, source: io::Error| eggroll_run::Error::Io { path: path.to_owned(), source };
-    let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|error| io(folder, error))?;
+    let entries =
+        fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|error| io(folder, error))?;
     let paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let latest = Latest { generation, files: paths.iter().map(name).collect() };

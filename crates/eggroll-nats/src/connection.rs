@@ -119,7 +119,11 @@ impl Connection {
     }
 
     /// Repeats `attempt` until it succeeds.
-    pub fn persist<T>(&self, what: &str, attempt: impl AsyncFnMut() -> Result<T, AttemptFailure>) -> Result<T, NatsError> {
+    pub fn persist<T>(
+        &self,
+        what: &str,
+        attempt: impl AsyncFnMut() -> Result<T, AttemptFailure>,
+    ) -> Result<T, NatsError> {
         self.runtime.block_on(persist(&self.config, what, attempt))
     }
 

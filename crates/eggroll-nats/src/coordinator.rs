@@ -230,7 +230,8 @@ impl Coordinator {
             }
             if since >= self.link.config.offer_again_after {
                 self.read_back(generation)?;
-                let missing = || works.iter().zip(&slots).filter(|(_, slot)| slot.scores.is_none()).map(|(work, _)| work);
+                let missing =
+                    || works.iter().zip(&slots).filter(|(_, slot)| slot.scores.is_none()).map(|(work, _)| work);
                 self.count(|counts| counts.offered_again += missing().count() as u64);
                 self.link.purge(&self.link.names.work, None)?;
                 self.offer(missing())?;
@@ -286,7 +287,9 @@ impl Coordinator {
         }
         match message {
             Message::Failed { error, .. } => self.failed(work, slot, population, score, (node, error)),
-            Message::Scores { scores, .. } if scores.values.len() as u64 == u64::from(scores.tasks) * u64::from(work.members) => {
+            Message::Scores { scores, .. }
+                if scores.values.len() as u64 == u64::from(scores.tasks) * u64::from(work.members) =>
+            {
                 match &slot.scores {
                     None => {
                         slot.complete = !slot.audited;

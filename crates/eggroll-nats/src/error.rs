@@ -58,7 +58,9 @@ pub enum NatsError {
         found: String,
     },
     /// Settings of a running strategy that differ between nodes.
-    #[error("generation {generation}: sigma or the learning rate is set otherwise on this node than at the coordinator")]
+    #[error(
+        "generation {generation}: sigma or the learning rate is set otherwise on this node than at the coordinator"
+    )]
     Settings {
         /// The generation.
         generation: u64,
@@ -72,7 +74,9 @@ pub enum NatsError {
         expected: String,
     },
     /// Results that the server would not take.
-    #[error("the scores of {members} members take {bytes} bytes, and the server takes messages of {limit}: lower slice_members")]
+    #[error(
+        "the scores of {members} members take {bytes} bytes, and the server takes messages of {limit}: lower slice_members"
+    )]
     SliceBytes {
         /// Members of a slice.
         members: usize,

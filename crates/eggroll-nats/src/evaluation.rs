@@ -31,7 +31,11 @@ fn text(panic: &(dyn Any + Send)) -> &str {
 
 /// The fitness of a population from the scores of all members. Where layers learn by part, this node has to have been given their rows: it
 /// scores the first pair, if it has scored nothing.
-pub fn take(population: &Population, (settings, scores): (Settings, Scores), score: Score<'_>) -> Result<Fitness, Error> {
+pub fn take(
+    population: &Population,
+    (settings, scores): (Settings, Scores),
+    score: Score<'_>,
+) -> Result<Fitness, Error> {
     let (generation, count) = (population.generation(), scores.values.len());
     if settings != population.settings().into() {
         return Err(NatsError::Settings { generation }.into());

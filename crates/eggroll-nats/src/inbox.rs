@@ -26,7 +26,8 @@ impl Inbox {
     pub fn open(link: &Connection, run: RunId, standing: Reply) -> Result<Self, NatsError> {
         let client = link.client.clone();
         let subject = link.names.result("*");
-        let mut heard = link.persist("subscribing to results", async || client.subscribe(subject.clone()).await.map_err(for_now))?;
+        let mut heard =
+            link.persist("subscribing to results", async || client.subscribe(subject.clone()).await.map_err(for_now))?;
         let shared = Arc::new(Shared { standing: standing.into(), messages: Mutex::default(), news: Condvar::new() });
         let inbox = shared.clone();
         let task = link.runtime.spawn(async move {

@@ -113,7 +113,10 @@ impl Scores {
     pub fn of(fitness: &Fitness, members: usize, rows: Vec<u32>) -> Result<Self, NatsError> {
         let (count, tasks) = (fitness.values().len(), fitness.values().len() / members);
         if tasks == 0 || count != tasks * members {
-            return Err(NatsError::Score { found: format!("{count} scores"), expected: format!("some of each of {members} members") });
+            return Err(NatsError::Score {
+                found: format!("{count} scores"),
+                expected: format!("some of each of {members} members"),
+            });
         }
         let values = match fitness.integers() {
             Some(scores) => Values::Integers(scores.to_vec()),
@@ -158,7 +161,10 @@ impl Scores {
         let floats: Option<Vec<&[f32]>> = slices.iter().map(|scores| scores.values.floats()).collect();
         let values = match floats {
             Some(floats) => Values::Floats(by_task(&floats, count)),
-            None => Values::Integers(by_task(&slices.iter().filter_map(|scores| scores.values.integers()).collect::<Vec<_>>(), count)),
+            None => Values::Integers(by_task(
+                &slices.iter().filter_map(|scores| scores.values.integers()).collect::<Vec<_>>(),
+                count,
+            )),
         };
         Ok(Self { values, tasks, steps, rows })
     }
@@ -246,10 +252,12 @@ mod tests {
 
     fn records() -> impl Strategy<Value = Record> {
         let rows = proptest::collection::vec(proptest::collection::vec(any::<u32>(), 0..4), 0..3);
-        (values(), any::<[u32; 4]>(), any::<u64>(), rows).prop_map(|(values, [part, parts, tasks, steps], generation, rows)| {
-            let scores = Scores { values, tasks, steps, rows };
-            Record::Scores { generation, settings: Settings::default(), part, parts, scores }
-        })
+        (values(), any::<[u32; 4]>(), any::<u64>(), rows).prop_map(
+            |(values, [part, parts, tasks, steps], generation, rows)| {
+                let scores = Scores { values, tasks, steps, rows };
+                Record::Scores { generation, settings: Settings::default(), part, parts, scores }
+            },
+        )
     }
 
     proptest! {
@@ -283,7 +291,12 @@ mod tests {
 
     #[test]
     fn slices_are_joined_by_task() {
-        let slice = |values: &[f32]| Scores { values: Values::Floats(values.to_vec()), tasks: 2, steps: 1, rows: vec![vec![1]] };
+        let slice = |values: &[f32]| Scores {
+            values: Values::Floats(values.to_vec()),
+            tasks: 2,
+            steps: 1,
+            rows: vec![vec![1]],
+        };
         let joined = Scores::join(vec![slice(&[0.0, 1.0, 10.0, 11.0]), slice(&[2.0, 3.0, 12.0, 13.0])]).expect("alike");
         assert_eq!(joined, slice(&[0.0, 1.0, 2.0, 3.0, 10.0, 11.0, 12.0, 13.0]));
         let other = Scores { values: Values::Integers(vec![1, 2, 3, 4]), tasks: 2, steps: 1, rows: vec![] };

@@ -47,7 +47,11 @@ impl Queue {
                 let (work, message) = loop {
                     let found: Option<&PullConsumer> = match &mut consumer {
                         Some(consumer) => Some(consumer),
-                        none => context.get_consumer_from_stream(WORKERS, &stream).await.ok().map(|found| &*none.insert(found)),
+                        none => context
+                            .get_consumer_from_stream(WORKERS, &stream)
+                            .await
+                            .ok()
+                            .map(|found| &*none.insert(found)),
                     };
                     let fetched = match found {
                         Some(consumer) => consumer.fetch().max_messages(1).expires(REQUEST).messages().await.ok(),

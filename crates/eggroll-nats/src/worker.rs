@@ -142,7 +142,10 @@ impl Worker {
         let config = &link.config;
         let subject = link.names.result(&config.node);
         let asked = async {
-            tokio::time::timeout(link.answer(), link.client.request(subject, encode(message, &run.id).into())).await.ok()?.ok()
+            tokio::time::timeout(link.answer(), link.client.request(subject, encode(message, &run.id).into()))
+                .await
+                .ok()?
+                .ok()
         };
         let answer = link.runtime.block_on(asked);
         let Some(Reply { log_end, generation }) = answer.and_then(|answer| decode(&answer.payload, &run.id)) else {
@@ -174,7 +177,12 @@ impl Worker {
     }
 
     /// Evaluates the slice in hand, and tells the coordinator what came of it.
-    fn work(&mut self, population: &Population, digest: &dyn Fn() -> String, score: Score<'_>) -> Result<(), NatsError> {
+    fn work(
+        &mut self,
+        population: &Population,
+        digest: &dyn Fn() -> String,
+        score: Score<'_>,
+    ) -> Result<(), NatsError> {
         let (link, run) = self.began();
         let Some(in_hand) = run.in_hand.take_if(|in_hand| in_hand.work.generation == population.generation()) else {
             return Ok(());
@@ -199,7 +207,9 @@ impl Worker {
         let scored = caught(|| {
             let scores = score_slice(population, work, score)?;
             match scores.bytes() > limit {
-                true => Err(NatsError::SliceBytes { members: work.members as usize, bytes: scores.bytes(), limit }.into()),
+                true => {
+                    Err(NatsError::SliceBytes { members: work.members as usize, bytes: scores.bytes(), limit }.into())
+                }
                 false => Ok(scores),
             }
         });

@@ -6,8 +6,8 @@ use crate::replay::ReplayLog;
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
 use std::any::Any;
-use std::path::PathBuf;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 
 /// The steps of each generation of a loop.
 pub(crate) trait Steps<M: Module> {

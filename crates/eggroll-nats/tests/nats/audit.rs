@@ -45,7 +45,10 @@ fn a_lone_worker_is_audited_by_the_coordinator() {
     let outcome = coordinator.finish();
     assert_eq!(outcome.digest, expected::<Net>());
     let counts = outcome.counts;
-    assert!(counts.audited > 0 && counts.audited < 12 * GENERATIONS && counts.audited == counts.evaluated, "{counts:?}");
+    assert!(
+        counts.audited > 0 && counts.audited < 12 * GENERATIONS && counts.audited == counts.evaluated,
+        "{counts:?}"
+    );
     worker.join().expect("no panic").expect("works");
 }
 

@@ -115,6 +115,7 @@ fn files_of_credentials() {
         ConnectOptions::with_credentials(&std::fs::read_to_string(file).expect("reads"))
     };
     assert!(of("no.creds", "no credentials").is_err());
-    let [own, foreign] = [("own.creds", &own), ("foreign.creds", &foreign)].map(|(name, text)| of(name, text).expect("reads"));
+    let [own, foreign] =
+        [("own.creds", &own), ("foreign.creds", &foreign)].map(|(name, text)| of(name, text).expect("reads"));
     admits(&server, &server.url(), own, vec![foreign]);
 }

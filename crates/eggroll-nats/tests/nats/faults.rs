@@ -18,8 +18,7 @@ use std::time::Duration;
 pub fn survives<T: NatsTask>() {
     let Some(server) = Server::start() else { return };
     let url = server.url();
-    let start =
-        |name, delay| Start { delay: Duration::from_millis(delay), task: T::NAME, ..Start::worker(name, &url) };
+    let start = |name, delay| Start { delay: Duration::from_millis(delay), task: T::NAME, ..Start::worker(name, &url) };
     let coordinator = Local::start_with_pause::<T>(config(&url, "coordinator"), Some(7));
     let [victim, slow, steady] =
         [("victim", 400), ("slow", 200), ("steady", 50)].map(|(name, delay)| start(name, delay).node());
@@ -272,7 +271,10 @@ fn workers_that_wait_end_by_name() {
     let url = server.url();
     let patient = |node, seconds| NatsConfig { patience: Duration::from_secs(seconds), ..config(&url, node) };
     let early = work::<Net>(patient("early", 1), |_, _| unreachable!("no run")).join().expect("no panic");
-    assert!(matches!(&early, Err(NatsError::Patience { what, .. }) if what == "waiting for the run to begin"), "{early:?}");
+    assert!(
+        matches!(&early, Err(NatsError::Patience { what, .. }) if what == "waiting for the run to begin"),
+        "{early:?}"
+    );
     let coordinator = Local::start_with_pause::<Net>(config(&url, "coordinator"), Some(3));
     let stops = config(&url, "stops");
     let (stop, heard) = (stops.stop.clone(), mpsc::channel());

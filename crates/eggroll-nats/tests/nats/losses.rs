@@ -18,6 +18,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// How often a worker is started again.
+const TRIES: usize = 4;
 /// Schedules at a time.
 const THREADS: usize = 6;
 
@@ -153,7 +155,18 @@ fn run(schedule: &Schedule, expected: &str) -> Option<Vec<&'static str>> {
     let path = folder.path().to_owned();
     let config = node("coordinator");
     let second = std::thread::spawn(move || coordinate::<Net>(&config, &path, |_| {}));
-    let again = ["w3", "w4"].map(|name| work::<Net>(node(name), fitness));
+    let again = ["w3", "w4"].map(|name| {
+        let config = node(name);
+        // A worker that finds a loss is started again.
+        let again = move || {
+            let mut tries = (0..TRIES).map(|_| work_from(&config, Net::start(), Net::strategy(), fitness));
+            tries
+                .by_ref()
+                .find(Result::is_ok)
+                .unwrap_or_else(|| work_from(&config, Net::start(), Net::strategy(), fitness))
+        };
+        std::thread::spawn(again)
+    });
     ends.push(outcome(second.join().expect("no panic").map(|result| result.digest), expected));
     for worker in again {
         ends.push(outcome(worker.join().expect("no panic").map(|(digest, _)| digest), expected));

@@ -245,7 +245,9 @@ pub fn work_from<T: NatsTask>(
     let report = worker.report();
     let mut strategy = strategy.init(&model);
     let model = TrainingLoop::new(GENERATIONS)
-        .run_distributed(&mut Distribution::of(worker), &mut strategy, model, score, |_, _| unreachable!("of who leads"))
+        .run_distributed(&mut Distribution::of(worker), &mut strategy, model, score, |_, _| {
+            unreachable!("of who leads")
+        })
         .map_err(of_nats)?;
     let report = *locked(&report);
     Ok((parameter_digest(&model), report))

@@ -49,7 +49,8 @@ fn learning_by_part_survives_workers_that_die_lag_and_join_late() {
 fn scores_of_parts_are_cut_into_messages_and_weights_learn_from_them() {
     let Some(server) = Server::with("127.0.0.1", |_| "max_payload: 4096\n".to_owned()) else { return };
     let coordinator = Local::start::<ByRow>(config(&server.url(), "coordinator"));
-    let workers = ["w1", "w2"].map(|node| work::<ByRow>(config(&server.url(), node), |model, members| Ok(model.fitness(members))));
+    let workers = ["w1", "w2"]
+        .map(|node| work::<ByRow>(config(&server.url(), node), |model, members| Ok(model.fitness(members))));
     let digest = coordinator.finish().digest;
     assert_eq!(digest, expected::<ByRow>());
     for worker in workers {

@@ -29,7 +29,11 @@ fn passwords_and_tokens() {
     let password = |password: &str| ConnectOptions::with_user_and_password("node".to_owned(), password.to_owned());
     for (lines, right, wrong) in [
         ("authorization { user: \"node\", password: \"secret\" }\n", password("secret"), password("secret?")),
-        ("authorization { token: \"secret\" }\n", ConnectOptions::with_token("secret".to_owned()), ConnectOptions::new()),
+        (
+            "authorization { token: \"secret\" }\n",
+            ConnectOptions::with_token("secret".to_owned()),
+            ConnectOptions::new(),
+        ),
     ] {
         let Some(server) = Server::with("127.0.0.1", |_| lines.to_owned()) else { return };
         admits(&server, &server.url(), right, vec![wrong]);
@@ -105,7 +109,8 @@ fn configurations_of_the_page_let_workers_work_and_nothing_else() {
     let start = |user| work::<Net>(of(user), |model, members| Ok(model.fitness(members)));
     let workers = ["w1", "w2"].map(start);
     coordinator.wait(5);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(1).build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(1).build().expect("a runtime");
     let refused = |user: &str, subject: String| {
         let (sender, heard) = std::sync::mpsc::channel();
         let options = options(user).custom_inbox_prefix(format!("_INBOX_{user}")).event_callback(move |event| {

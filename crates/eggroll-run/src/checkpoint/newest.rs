@@ -133,21 +133,21 @@ enum Start<'a, M> {
     /// The model.
     Model(&'a M),
     /// A strategy.
-        Strategy(&'a EvolutionStrategy, &'a M),
+    Strategy(&'a EvolutionStrategy, &'a M),
 }
 
 impl<M: Module> Start<'_, M> {
     fn model(&self) -> M {
         match *self {
             Self::Model(model) => model.clone(),
-                        Self::Strategy(_, model) => model.clone(),
+            Self::Strategy(_, model) => model.clone(),
         }
     }
 
     fn anchored(&self, strategy: EvolutionStrategy) -> Result<EvolutionStrategy, Error> {
         match *self {
             Self::Model(model) => Ok(strategy.try_with_anchor(model)?),
-                        Self::Strategy(other, _) => Ok(strategy.with_anchor_of(other)),
+            Self::Strategy(other, _) => Ok(strategy.with_anchor_of(other)),
         }
     }
 }

@@ -117,7 +117,8 @@ impl RunStart {
         // The configuration but for what each process may choose.
         let configuration = serde_json::to_string(&settings).unwrap_or_default();
         let entries = strategy.parameters().entries().iter();
-        let trained = entries.map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role));
+        let trained =
+            entries.map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role));
         let mut of_run = vec![
             ("digest of its data", data.unwrap_or("none").to_owned()),
             ("configuration", configuration),

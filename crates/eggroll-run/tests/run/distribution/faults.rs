@@ -3,7 +3,7 @@
 use crate::distribution::support::*;
 use burn::tensor::Int;
 use eggroll_run::Error;
-use eggroll_run::distribution::{Communicator, Distribution, DistributionError, evaluate_sharded};
+use eggroll_run::distribution::{Communicator, Distribution, DistributionError, Ranks, evaluate_sharded};
 use eggroll_run::*;
 use eggroll_train::*;
 use std::ops::ControlFlow;

@@ -3,7 +3,7 @@
 use crate::distribution::support::*;
 use burn::optim::SgdConfig;
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, OpenEsConfig};
-use eggroll_run::distribution::{Communicator, Distribution};
+use eggroll_run::distribution::{Communicator, Distribution, Ranks};
 use eggroll_run::*;
 use eggroll_train::*;
 use std::ops::ControlFlow;
@@ -14,7 +14,8 @@ const SIZES: [usize; 5] = [1, 2, 3, 4, 13];
 fn assert_worlds(name: &str, config: &EvolutionStrategyConfig) {
     let expected = alone(config);
     for size in SIZES {
-        let digests = replicas(size, |threads| run(config, &mut Distribution::of(Ranks::new(threads).with_digest_every(2))));
+        let digests =
+            replicas(size, |threads| run(config, &mut Distribution::of(Ranks::new(threads).with_digest_every(2))));
         for (rank, digest) in digests.into_iter().enumerate() {
             assert_eq!(digest.expect("a run"), expected, "{name}, rank {rank} of {size}");
         }

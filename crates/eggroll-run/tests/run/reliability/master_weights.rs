@@ -7,7 +7,7 @@ use burn::tensor::{DType, Tensor};
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
 use eggroll_run::Error;
-use eggroll_run::distribution::{Distribution, Threads, on_devices};
+use eggroll_run::distribution::{Distribution, Ranks, Threads, on_devices};
 use eggroll_run::*;
 use eggroll_train::*;
 use std::ops::ControlFlow;
