@@ -2,12 +2,15 @@
 
 use crate::connection::{Connection, for_now};
 use crate::error::NatsError;
+use async_nats::jetstream::object_store::ObjectMetadata;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// Bytes of a file that a message carries, if the server takes as many.
+const CHUNK: usize = 128 << 10;
 /// The object that says which checkpoint is the latest.
 const LATEST: &str = "latest";
 
@@ -39,7 +42,11 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
         link.persist("offering a checkpoint", async || {
             let store = link.context.get_object_store(&link.names.bucket).await.map_err(for_now)?;
             match tokio::fs::File::open(path).await {
-                Ok(mut bytes) => store.put(latest.object(file).as_str(), &mut bytes).await.map(drop).map_err(for_now),
+                Ok(mut bytes) => {
+                    let chunk_size = Some(CHUNK.min(link.message_bytes()));
+                    let object = ObjectMetadata { name: latest.object(file), chunk_size, ..ObjectMetadata::default() };
+                    store.put(object, &mut bytes).await.map(drop).map_err(for_now)
+                }
                 Err(error) => {
                     content = Err(io(path, error));
                     Ok(())

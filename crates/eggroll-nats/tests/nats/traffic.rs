@@ -52,9 +52,9 @@ fn bytes_are_what_the_page_says() {
 
     // Of every second generation all replicas tell their digest.
     let (slices, digests) = (GENERATION_SLICES * GENERATIONS, GENERATION_SLICES * GENERATIONS / 2);
-    let work = 107 * slices + 64 * digests;
-    let fitness = (119 + 4 * SLICE * GENERATION_SLICES) * GENERATIONS;
-    let results = (56 + 4 * SLICE) * slices + 64 * digests;
+    let work = 16 * slices + 64 * digests;
+    let fitness = (16 + 4 * SLICE * GENERATION_SLICES) * GENERATIONS;
+    let results = (16 + 4 * SLICE) * slices;
     let around = |messages: &str| AROUND * count(messages) + BEGINNING;
     println!("{worker:#}\nwork {work}, fitness {fitness}, results {results}");
     // The server's out is the worker's in.
