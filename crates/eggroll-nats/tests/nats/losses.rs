@@ -21,7 +21,7 @@ use std::time::Duration;
 /// How often a worker is started again.
 const TRIES: usize = 4;
 /// Schedules at a time.
-const THREADS: usize = 6;
+const THREADS: usize = 4;
 
 /// What the server does to its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +119,7 @@ fn run(schedule: &Schedule, expected: &str) -> Option<Vec<&'static str>> {
     let node = |name: &str| NatsConfig {
         ack_wait: Duration::from_millis(300),
         offer_again_after: Duration::from_millis(500),
-        patience: Duration::from_secs(8),
+        patience: Duration::from_secs(12),
         ..config(&url, name)
     };
     let (stream, store, kept) = (log_stream(&folder), folder.join("store"), folder.join("kept"));
@@ -177,7 +177,7 @@ fn run(schedule: &Schedule, expected: &str) -> Option<Vec<&'static str>> {
 #[test]
 fn whatever_the_server_loses_nodes_end_right_or_say_why() {
     let number = |name, default| env::var(name).map_or(default, |count| count.parse().expect("a number"));
-    let (from, count) = (number("EGGROLL_LOSSES_FROM", 0), number("EGGROLL_LOSSES", 10));
+    let (from, count) = (number("EGGROLL_LOSSES_FROM", 0), number("EGGROLL_LOSSES", 8));
     let expected = expected::<Net>();
     let (next, ends) = (AtomicU32::new(from), Mutex::new(BTreeMap::<Loss, BTreeMap<&str, u32>>::new()));
     // Nodes wait most of the time.
