@@ -177,7 +177,7 @@ fn run(schedule: &Schedule, expected: &str) -> Option<Vec<&'static str>> {
 #[test]
 fn whatever_the_server_loses_nodes_end_right_or_say_why() {
     let number = |name, default| env::var(name).map_or(default, |count| count.parse().expect("a number"));
-    let (from, count) = (number("EGGROLL_LOSSES_FROM", 0), number("EGGROLL_LOSSES", 8));
+    let (from, count) = (number("EGGROLL_LOSSES_FROM", 0), number("EGGROLL_LOSSES", 5));
     let expected = expected::<Net>();
     let (next, ends) = (AtomicU32::new(from), Mutex::new(BTreeMap::<Loss, BTreeMap<&str, u32>>::new()));
     // Nodes wait most of the time.
