@@ -392,7 +392,7 @@ impl Exchange for Coordinator {
         true
     }
 
-    fn begin(&mut self, start: &RunStart) -> Result<(), Error> {
+    fn begin(&mut self, start: &RunStart<'_>) -> Result<(), Error> {
         let id = RunId::of(&self.link.config, start);
         self.link.create_streams(&id)?;
         let log_end = self.link.log_end()?;

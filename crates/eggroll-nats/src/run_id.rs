@@ -10,7 +10,7 @@ use std::fmt;
 pub struct RunId([u8; 8]);
 
 impl RunId {
-    pub fn of(config: &NatsConfig, start: &RunStart) -> Self {
+    pub fn of(config: &NatsConfig, start: &RunStart<'_>) -> Self {
         let NatsConfig { run, slice_members, version, .. } = config;
         let parts = start.of_run.iter().map(|(what, text)| format!("{what} {} {text}", text.len()));
         let common: String = parts.collect();

@@ -242,7 +242,7 @@ impl Exchange for Worker {
         false
     }
 
-    fn begin(&mut self, start: &RunStart) -> Result<(), Error> {
+    fn begin(&mut self, start: &RunStart<'_>) -> Result<(), Error> {
         let id = RunId::of(&self.link.config, start);
         self.link.find_log(&id)?;
         self.run = Some(Began {

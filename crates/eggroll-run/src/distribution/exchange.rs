@@ -27,7 +27,7 @@ pub trait Exchange: Send {
     /// # Errors
     ///
     /// [`Error::Distribution`] or [`Error::Engine`] with the difference.
-    fn begin(&mut self, start: &RunStart) -> Result<(), Error>;
+    fn begin(&mut self, start: &RunStart<'_>) -> Result<(), Error>;
 
     /// The fitness of all members, the same on all replicas. This replica scores some of them, with the closure; at least one pair where
     /// [credit](eggroll_train::Credit) goes by part, so that layers have been given their rows. `digest` computes that of the parameters.
@@ -98,21 +98,31 @@ pub trait Exchange: Send {
 }
 
 /// What the replicas of a run have in common, as text to compare.
-#[derive(Clone, Debug)]
-pub struct RunStart {
+pub struct RunStart<'a> {
     /// The generation at which this replica begins.
     pub generation: u64,
     /// The same from the run's first generation to its last: the digest of the data, the configuration, what is trained.
     pub of_run: Vec<(&'static str, String)>,
     /// Devices and instruction set, where floats are trained, which they are rounded by.
     pub arithmetic: Option<String>,
-    /// The same on replicas of this generation: the digests of its parameters.
-    pub of_generation: Vec<(&'static str, String)>,
+    /// The same on replicas of this generation: the digests of its parameters, all of which are read for them.
+    pub of_generation: &'a dyn Fn() -> Vec<(&'static str, String)>,
 }
 
-impl RunStart {
-    /// That of a strategy and its model.
-    pub(super) fn of<M: Module>(strategy: &EvolutionStrategy, model: &M, data: Option<&str>) -> Self {
+/// The digests of parameters.
+pub(super) fn digests<M: Module>(strategy: &EvolutionStrategy, model: &M) -> Vec<(&'static str, String)> {
+    let masters = strategy.master_digest().map(|masters| ("set of f32 master weights", masters));
+    masters.into_iter().chain([("set of parameters", portable_digest(model))]).collect()
+}
+
+impl<'a> RunStart<'a> {
+    /// That of a strategy and its model, whose [`digests`] the last argument computes.
+    pub(super) fn of<M: Module>(
+        strategy: &EvolutionStrategy,
+        model: &M,
+        data: Option<&str>,
+        of_generation: &'a dyn Fn() -> Vec<(&'static str, String)>,
+    ) -> Self {
         let settings = strategy.config().of_updates();
         // The configuration but for what each process may choose.
         let configuration = serde_json::to_string(&settings).unwrap_or_default();
@@ -132,11 +142,6 @@ impl RunStart {
         if let Some(anchor) = strategy.anchor_digest() {
             of_run.push(("anchor of the decay", anchor.to_owned()));
         }
-        let mut of_generation = Vec::new();
-        if let Some(masters) = strategy.master_digest() {
-            of_generation.push(("set of f32 master weights", masters));
-        }
-        of_generation.push(("set of parameters", portable_digest(model)));
         let floats = strategy.parameters().trained(ParameterKind::Float).next().is_some();
         let arithmetic = floats.then(|| arithmetic(model.devices().iter()));
         Self { generation: strategy.generation(), of_run, arithmetic, of_generation }

@@ -50,7 +50,7 @@ impl Exchange for Ranks {
         self.communicator.rank() == 0
     }
 
-    fn begin(&mut self, start: &RunStart) -> Result<(), Error> {
+    fn begin(&mut self, start: &RunStart<'_>) -> Result<(), Error> {
         if self.is_alone() {
             return Ok(());
         }
@@ -63,8 +63,8 @@ impl Exchange for Ranks {
         {
             return Err(DistributionError::MixedDevices { rank, found, expected }.into());
         }
-        for (what, text) in &start.of_generation {
-            self.same(what, text)?;
+        for (what, text) in (start.of_generation)() {
+            self.same(what, &text)?;
         }
         Ok(())
     }

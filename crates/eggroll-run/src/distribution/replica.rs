@@ -1,6 +1,6 @@
 //! A training loop that is one of several replicas.
 
-use super::exchange::{Exchange, RunStart};
+use super::exchange::{Exchange, RunStart, digests};
 use super::ranks::Ranks;
 use crate::checkpoint::load_under;
 use crate::digest::portable_digest;
@@ -92,7 +92,7 @@ impl Distribution {
         model: &mut M,
         data: Option<&str>,
     ) -> Result<(), Error> {
-        self.exchange.begin(&RunStart::of(strategy, model, data))?;
+        self.exchange.begin(&RunStart::of(strategy, model, data, &|| digests(strategy, model)))?;
         self.catch_up(strategy, model).map(drop)
     }
 
