@@ -40,7 +40,7 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
     for (path, file) in paths.iter().zip(&latest.files) {
         let mut content = Ok(());
         link.persist("offering a checkpoint", async || {
-            let store = link.context.get_object_store(&link.names.bucket).await.map_err(for_now)?;
+            let store = link.store().await?;
             match tokio::fs::File::open(path).await {
                 Ok(mut bytes) => {
                     let chunk_size = Some(CHUNK.min(link.message_bytes()));
@@ -57,7 +57,7 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
     }
     let json = serde_json::to_vec(&latest).expect("plain names");
     link.persist("offering a checkpoint", async || {
-        let store = link.context.get_object_store(&link.names.bucket).await.map_err(for_now)?;
+        let store = link.store().await?;
         store.put(LATEST, &mut &json[..]).await.map(drop).map_err(for_now)
     })?;
     Ok(before.filter(|before| *before != latest))
@@ -66,7 +66,7 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
 /// Drops a checkpoint from the server.
 pub fn drop_checkpoint(link: &Connection, old: &Latest) -> Result<(), NatsError> {
     link.persist("dropping a checkpoint", async || {
-        let store = link.context.get_object_store(&link.names.bucket).await.map_err(for_now)?;
+        let store = link.store().await?;
         for file in &old.files {
             // It may be gone.
             let _ = store.delete(old.object(file)).await;
@@ -82,7 +82,7 @@ pub fn find(link: &Connection) -> Result<Option<Latest>, NatsError> {
         return Ok(None);
     }
     let found = link.persist("looking for a checkpoint", async || {
-        let store = link.context.get_object_store(&link.names.bucket).await.map_err(for_now)?;
+        let store = link.store().await?;
         match store.get(LATEST).await {
             Ok(mut object) => read(&mut object).await.map(Some).map_err(for_now),
             Err(error) if error.kind() == GetErrorKind::NotFound => Ok(None),

@@ -8,6 +8,7 @@ use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::context::traits::Publisher;
 use async_nats::jetstream::context::{GetStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectErrorKind, Request, ServerAddr, StatusCode};
@@ -156,7 +157,7 @@ impl Connection {
             return Ok(());
         }
         self.persist("making the store of checkpoints", async || {
-            if self.context.get_object_store(bucket).await.is_ok() {
+            if self.store().await.is_ok() {
                 return Ok(());
             }
             let store = jetstream::object_store::Config {
@@ -278,6 +279,11 @@ impl Connection {
             .map(drop)
             .map_err(for_now)
         })
+    }
+
+    /// The store of checkpoints.
+    pub async fn store(&self) -> Result<ObjectStore, AttemptFailure> {
+        self.context.get_object_store(&self.names.bucket).await.map_err(for_now)
     }
 
     /// Slices that workers have in hand, and workers that wait for one.
