@@ -336,12 +336,9 @@ impl Coordinator {
             self.offer(std::iter::once(work))?;
             return Ok(false);
         }
-        let (bytes, limit) = (|scores: &Scores| scores.bytes(), self.link.message_bytes());
         match caught(|| score_slice(population, work, score)) {
-            Ok(scores) if bytes(&scores) > limit => {
-                Err(NatsError::SliceBytes { members: work.members as usize, bytes: bytes(&scores), limit }.into())
-            }
             Ok(scores) => {
+                let scores = scores.fitting(work.members, self.link.message_bytes())?;
                 self.count(|counts| counts.evaluated += 1);
                 slot.scores = Some(("coordinator".to_owned(), scores));
                 slot.complete = true;

@@ -134,9 +134,17 @@ impl Scores {
         fitness.with_tasks(self.tasks as usize).with_steps(self.steps as usize)
     }
 
-    /// Bytes of a message with these scores, at most, without what goes with them.
-    pub fn bytes(&self) -> usize {
-        5 * (self.values.len() + self.rows.iter().map(Vec::len).sum::<usize>())
+    /// The scores of `members`, if they fit a message of `limit` bytes, without what goes with them.
+    ///
+    /// # Errors
+    ///
+    /// [`NatsError::SliceBytes`].
+    pub fn fitting(self, members: u32, limit: usize) -> Result<Self, NatsError> {
+        let bytes = 5 * (self.values.len() + self.rows.iter().map(Vec::len).sum::<usize>());
+        match bytes > limit {
+            true => Err(NatsError::SliceBytes { members: members as usize, bytes, limit }),
+            false => Ok(self),
+        }
     }
 
     /// The scores of the slices of a population, in order, as those of all members.

@@ -204,15 +204,7 @@ impl Worker {
             in_hand.done(link);
             return Ok(());
         }
-        let scored = caught(|| {
-            let scores = score_slice(population, work, score)?;
-            match scores.bytes() > limit {
-                true => {
-                    Err(NatsError::SliceBytes { members: work.members as usize, bytes: scores.bytes(), limit }.into())
-                }
-                false => Ok(scores),
-            }
-        });
+        let scored = caught(|| Ok(score_slice(population, work, score)?.fitting(work.members, limit)?));
         let message = match scored {
             Ok(scores) => Message::Scores { generation, slice, scores },
             Err(mut error) => {
