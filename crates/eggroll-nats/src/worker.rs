@@ -114,26 +114,30 @@ impl Worker {
             Some(in_hand) => in_hand,
             None => match run.queue.wait(link, TICK) {
                 Some(in_hand) => in_hand,
-                None => return self.say(&Message::Hello).map(drop),
+                None => return self.greet(),
             },
         };
         let mine = in_hand.work.not.as_deref() != Some(&link.config.node);
         match in_hand.work.generation.cmp(&due) {
-            std::cmp::Ordering::Equal if mine => run.in_hand = Some(in_hand),
+            std::cmp::Ordering::Equal if mine => {
+                run.in_hand = Some(in_hand);
+                return Ok(());
+            }
             std::cmp::Ordering::Equal => in_hand.give_back(link, NOT_MINE),
             // Of a generation that is over, unless the server has lost what ended it.
-            std::cmp::Ordering::Less => {
-                in_hand.give_back(link, TICK);
-                self.say(&Message::Hello)?;
-            }
+            std::cmp::Ordering::Less => in_hand.give_back(link, TICK),
             // The log comes first.
             std::cmp::Ordering::Greater => {
                 run.in_hand = Some(in_hand);
                 std::thread::sleep(SOON);
-                self.say(&Message::Hello)?;
             }
         }
-        Ok(())
+        self.greet()
+    }
+
+    /// Asks whether the coordinator is there, wherever there is nothing to tell it: no wait is without end.
+    fn greet(&mut self) -> Result<(), NatsError> {
+        self.say(&Message::Hello).map(drop)
     }
 
     /// Tells the coordinator; whether it has answered.
