@@ -87,6 +87,14 @@ struct Slot {
     failures: u32,
 }
 
+impl Slot {
+    /// The work that completes it, if it is not complete: another node's where one has answered.
+    fn wants(&self, work: &Work) -> Option<Work> {
+        let not = self.scores.as_ref().map(|(node, _)| node.clone());
+        (!self.complete).then(|| Work { not, ..work.clone() })
+    }
+}
+
 impl Coordinator {
     /// Connects to the server.
     ///
@@ -230,11 +238,10 @@ impl Coordinator {
             }
             if since >= self.link.config.offer_again_after {
                 self.read_back(generation)?;
-                let missing =
-                    || works.iter().zip(&slots).filter(|(_, slot)| slot.scores.is_none()).map(|(work, _)| work);
-                self.count(|counts| counts.offered_again += missing().count() as u64);
+                let missing: Vec<Work> = works.iter().zip(&slots).filter_map(|(work, slot)| slot.wants(work)).collect();
+                self.count(|counts| counts.offered_again += missing.len() as u64);
                 self.link.purge(&self.link.names.work, None)?;
-                self.offer(missing())?;
+                self.offer(missing.iter())?;
                 progress = Instant::now();
             }
             if lasting.is_due() {
@@ -292,12 +299,10 @@ impl Coordinator {
             {
                 match &slot.scores {
                     None => {
-                        slot.complete = !slot.audited;
-                        if slot.audited {
-                            self.offer(std::iter::once(&Work { not: Some(node.clone()), ..work.clone() }))?;
-                        }
                         self.count(|counts| *counts.by_node.entry(node.clone()).or_default() += 1);
+                        slot.complete = !slot.audited;
                         slot.scores = Some((node, scores));
+                        self.offer(slot.wants(work).iter())?;
                         Ok(slot.complete)
                     }
                     Some((first, held)) if *held == scores => {
