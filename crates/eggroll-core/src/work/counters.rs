@@ -47,6 +47,15 @@ pub fn snapshot() -> Counters {
     COUNTERS.get()
 }
 
+/// Adds what another thread has counted for this one.
+pub fn add(counts: Counters) {
+    update(|counters| {
+        counters.host_reads += counts.host_reads;
+        counters.launches += counts.launches;
+        counters.noise_bytes += counts.noise_bytes;
+    });
+}
+
 fn update(f: impl FnOnce(&mut Counters)) {
     let mut counters = COUNTERS.get();
     f(&mut counters);

@@ -19,7 +19,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::ops::{NoiseSource, row_projection};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{MatrixView, NoiseOnRows, ParameterTable, Role};
+use eggroll_core::{MatrixView, ParameterTable, Role};
 use parts::{ByPart, PartWeights};
 
 impl EvolutionStrategyConfig {
@@ -93,27 +93,97 @@ pub(crate) fn gradients<M: Module>(
     plans: &[EstimatePlan],
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
-    let perturbations = horizon::perturbations(config, population);
+    let table = &population.perturbation.table;
+    let by_part = match &weights.parts {
+        Some(parts) => {
+            let mut places = Places { table, plans, found: Vec::new() };
+            model.visit(&mut places);
+            by_part(population, parts, plans, config.master_weights, &places.found)
+        }
+        None => vec![None; plans.len()],
+    };
     let mut estimator = Estimator {
-        table: &population.perturbation.table,
+        table,
         master_weights: config.master_weights,
-        perturbations,
+        perturbations: horizon::perturbations(config, population),
         plans,
         weights,
-        parts: None,
+        by_part,
         uploaded: None,
         gradients: GradientsParams::new(),
     };
-    if let Some(parts) = &weights.parts {
-        let mut rows = NoisedRows { estimator: &estimator, found: vec![None; plans.len()] };
-        model.visit(&mut rows);
-        let key = population.perturbation.parameter(0).key;
-        let has_noise: Vec<bool> = (0..weights.pairs.len()).map(|pair| !key.is_baseline(pair as u32)).collect();
-        let by_part = ByPart::new(parts, &has_noise, rows.found);
-        estimator.parts = Some(by_part);
-    }
     model.visit(&mut estimator);
     estimator.gradients
+}
+
+/// The position, type and device of every float parameter that learns by part.
+struct Places<'a> {
+    table: &'a ParameterTable,
+    plans: &'a [EstimatePlan],
+    found: Vec<(usize, (DType, Device))>,
+}
+
+impl ModuleVisitor for Places<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let is_new = |position: &usize| self.found.iter().all(|(found, _)| found != position);
+        let position = self.table.position(param.id).filter(is_new);
+        if let Some(position) = position.filter(|position| self.plans[*position].has_parts()) {
+            let value = param.val();
+            self.found.push((position, (value.dtype(), value.device())));
+        }
+    }
+}
+
+/// The estimates of the parameters at these places from the scores of every part, flat, by position.
+fn by_part(
+    population: &Population,
+    weights: &PartWeights,
+    plans: &[EstimatePlan],
+    master_weights: bool,
+    places: &[(usize, (DType, Device))],
+) -> Vec<Option<Tensor<1>>> {
+    // What layers were given is of one generation: there is no horizon.
+    let perturbation = &population.perturbation;
+    let pairs = population.size / 2;
+    let parts = weights.own.len() / pairs;
+    let moves = population.map_parameters(places, |(position, (dtype, _))| {
+        let EstimatePlan::Parts { uses, .. } = &plans[*position] else { unreachable!("its place was found") };
+        let noise = perturbation.parameter(*position);
+        let [made, _] = types(master_weights, *dtype, &noise.source);
+        let rows = noise.on_rows(pairs, uses.clone(), &perturbation.table.entries()[*position].shape, made);
+        (rows.power(parts), rows)
+    });
+    let key = perturbation.parameter(0).key;
+    let has_noise: Vec<bool> = (0..pairs).map(|pair| !key.is_baseline(pair as u32)).collect();
+    let mut rows = vec![None; plans.len()];
+    let mut powers = vec![None; plans.len()];
+    for ((position, _), (power, moved)) in places.iter().zip(moves) {
+        (rows[*position], powers[*position]) = (Some(moved), power);
+    }
+    let by_part = ByPart::new(weights, &has_noise, rows, &powers);
+    let made = population.map_parameters(places, |(position, (dtype, device))| {
+        let EstimatePlan::Parts { rows, counted, acts_later, .. } = &plans[*position] else {
+            unreachable!("its place was found")
+        };
+        let weights = weights_of_rows(by_part.weights(*acts_later), pairs, *rows, counted.as_deref());
+        let estimate = by_part.estimate(*position, Tensor::from_data(weights, (device, DType::F32)));
+        let [made, kept] = types(master_weights, *dtype, &perturbation.parameter(*position).source);
+        if made == kept { estimate } else { estimate.cast(kept) }
+    });
+    let mut estimates = vec![None; plans.len()];
+    for ((position, _), estimate) in places.iter().zip(made) {
+        estimates[*position] = Some(estimate);
+    }
+    estimates
+}
+
+/// The types in which the estimate of a parameter is made, which is that of held noise, and kept.
+fn types(master_weights: bool, dtype: DType, source: &NoiseSource) -> [DType; 2] {
+    match (master_weights && is_half(dtype), source) {
+        (false, _) => [dtype; 2],
+        (true, NoiseSource::Drawn) => [DType::F32; 2],
+        (true, _) => [dtype, DType::F32],
+    }
 }
 
 struct Estimator<'a> {
@@ -124,44 +194,14 @@ struct Estimator<'a> {
     perturbations: Vec<Perturbation>,
     plans: &'a [EstimatePlan],
     weights: &'a PairWeights,
-    parts: Option<ByPart>,
+    /// The estimates from the scores of every part, by position.
+    by_part: Vec<Option<Tensor<1>>>,
     /// The weights on the device of the last parameter: in a model on one device they are uploaded once.
     uploaded: Option<(Device, Tensor<1>)>,
     gradients: GradientsParams,
 }
 
-/// The noise on the rows of every parameter that learns by part, by its place.
-struct NoisedRows<'a> {
-    estimator: &'a Estimator<'a>,
-    found: Vec<Option<NoiseOnRows>>,
-}
-
-impl ModuleVisitor for NoisedRows<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let Estimator { table, plans, perturbations, weights, .. } = self.estimator;
-        let Some(position) = table.position(param.id).filter(|position| self.found[*position].is_none()) else {
-            return;
-        };
-        if let EstimatePlan::Parts { uses, .. } = &plans[position] {
-            // What layers were given is of one generation: there is no horizon.
-            let noise = perturbations[0].parameter(position);
-            let [made, _] = self.estimator.types(param.val().dtype(), &noise.source);
-            let shape = &table.entries()[position].shape;
-            self.found[position] = Some(noise.on_rows(weights.pairs.len(), uses.clone(), shape, made));
-        }
-    }
-}
-
 impl Estimator<'_> {
-    /// The types in which the estimate of a parameter is made, which is that of held noise, and kept.
-    fn types(&self, dtype: DType, source: &NoiseSource) -> [DType; 2] {
-        match (self.master_weights && is_half(dtype), source) {
-            (false, _) => [dtype; 2],
-            (true, NoiseSource::Drawn) => [DType::F32; 2],
-            (true, _) => [dtype, DType::F32],
-        }
-    }
-
     /// The weights next to a parameter, in float32: a parameter's type may be too narrow for them.
     fn weights(&mut self, device: Device) -> Tensor<1> {
         match &self.uploaded {
@@ -173,22 +213,12 @@ impl Estimator<'_> {
         }
     }
 
-    /// The estimate from the scores of every part, flat, if the parameter at `position` has one.
-    fn by_part(&self, position: usize, (dtype, device): (DType, Device)) -> Option<Tensor<1>> {
-        let EstimatePlan::Parts { rows, counted, acts_later, .. } = &self.plans[position] else { return None };
-        let parts = self.parts.as_ref()?;
-        let weights = weights_of_rows(parts.weights(*acts_later), self.weights.pairs.len(), *rows, counted.as_deref());
-        let estimate = parts.estimate(position, Tensor::from_data(weights, (&device, DType::F32)));
-        let [made, kept] = self.types(dtype, &self.perturbations[0].parameter(position).source);
-        Some(if made == kept { estimate } else { estimate.cast(kept) })
-    }
-
     /// The estimate from the mean weights, flat.
     fn by_mean(&mut self, position: usize, shape: &[usize], (dtype, device): (DType, Device)) -> Tensor<1> {
         let weights = self.weights(device);
         let estimate = |perturbation: &Perturbation| {
             let noise = perturbation.parameter(position);
-            let [made, kept] = self.types(dtype, &noise.source);
+            let [made, kept] = types(self.master_weights, dtype, &noise.source);
             let estimate = noise.estimate(weights.clone(), shape, made);
             if made == kept { estimate } else { estimate.cast(kept) }
         };
@@ -213,7 +243,7 @@ impl ModuleVisitor for Estimator<'_> {
         }
         let value = param.val();
         let (shape, place) = (value.dims(), (value.dtype(), value.device()));
-        let gradient = match self.by_part(position, place.clone()) {
+        let gradient = match self.by_part[position].take() {
             Some(gradient) => gradient,
             None => self.by_mean(position, &shape, place),
         };

@@ -36,12 +36,16 @@ pub(super) struct ByPart {
 }
 
 impl ByPart {
-    /// Of pairs of which `has_noise` says whether they are no baselines.
-    pub fn new(weights: &PartWeights, has_noise: &[bool], rows: Vec<Option<NoiseOnRows>>) -> Self {
+    /// Of pairs of which `has_noise` says whether they are no baselines; `powers` of the rows at the same positions.
+    pub fn new(
+        weights: &PartWeights,
+        has_noise: &[bool],
+        rows: Vec<Option<NoiseOnRows>>,
+        powers: &[Option<Tensor<2>>],
+    ) -> Self {
         let pairs = has_noise.len();
         let parts = weights.own.len() / pairs;
-        let powers: Vec<Option<Tensor<2>>> = rows.iter().map(|rows| rows.as_ref()?.power(parts)).collect();
-        let (powers, inverse) = inverse_powers(&powers, [parts, pairs]);
+        let (powers, inverse) = inverse_powers(powers, [parts, pairs]);
         let own: Vec<f32> = weights.own.iter().zip(&inverse).map(|(weight, inverse)| weight * inverse).collect();
         let noisy = || inverse.iter().zip(has_noise.iter().cycle()).filter(|(_, has_noise)| **has_noise);
         let others = noisy().map(|(inverse, _)| f64::from(*inverse)).sum::<f64>() / noisy().count() as f64;

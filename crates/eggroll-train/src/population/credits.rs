@@ -112,6 +112,11 @@ impl EstimatePlan {
         !matches!(self, Self::Mean(_))
     }
 
+    /// Whether it takes the score of every part itself.
+    pub fn has_parts(&self) -> bool {
+        matches!(self, Self::Parts { .. })
+    }
+
     pub fn credit(&self) -> ParameterCredit {
         match self {
             Self::Parts { rows: 1, acts_later, .. } => ParameterCredit::Parts { acts_later: *acts_later },

@@ -175,6 +175,25 @@ impl Population {
         self.perturbation.table.is_on_host()
     }
 
+    /// Applies `f` to the work of parameters, each with its position, and returns the results in order.
+    ///
+    /// Parameters in host memory take turns on all cores, and Burn's own operations run on one core each, unless one parameter has more than a core's
+    /// share of the values: its operations have all cores then. Results and counts are the same.
+    pub(crate) fn map_parameters<T: Sync, R: Send>(
+        &self,
+        work: &[(usize, T)],
+        f: impl Fn(&(usize, T)) -> R + Sync,
+    ) -> Vec<R> {
+        let entries = self.perturbation.table.entries();
+        let sizes = || work.iter().map(|(position, _)| entries[*position].shape.iter().product::<usize>());
+        let (all, largest) = (sizes().sum::<usize>(), sizes().max().unwrap_or(0));
+        let cores = workers::pools().len();
+        if cores == 1 || !self.is_on_host() || largest.saturating_mul(cores) > all {
+            return work.iter().map(f).collect();
+        }
+        workers::map_counted(work, f)
+    }
+
     /// Where the model is.
     pub fn device(&self) -> Device {
         self.perturbation.table.devices().next().cloned().unwrap_or_default()

@@ -1,10 +1,12 @@
 //! One single-threaded pool for every core: work inside stays on its core, thread-locals included.
 
+use eggroll_core::counters;
 use eggroll_core::scope::{Enclosing, suspended};
 use eggroll_core::sync::locked;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
 
 /// The pools, as many as rayon's global pool has threads.
 pub fn pools() -> &'static [ThreadPool] {
@@ -39,6 +41,22 @@ pub fn map<T: Sync, R: Send>(pools: &[ThreadPool], items: &[T], f: impl Fn(&T) -
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// [`map`] on all pools; what `f` counts is counted on this thread.
+pub fn map_counted<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let here = thread::current().id();
+    let counted = |item: &T| {
+        let before = counters::snapshot();
+        let result = f(item);
+        let is_elsewhere = thread::current().id() != here;
+        (result, is_elsewhere.then(|| counters::snapshot() - before))
+    };
+    let results = map(pools(), items, counted).into_iter().map(|(result, counts)| {
+        counts.into_iter().for_each(counters::add);
+        result
+    });
+    results.collect()
+}
+
 /// Runs `work` once on each pool, side by side, and waits for all of them.
 fn on_all(pools: &[ThreadPool], work: &(impl Fn() + Sync)) {
     if let Some((pool, others)) = pools.split_first() {
@@ -53,7 +71,6 @@ fn on_all(pools: &[ThreadPool], work: &(impl Fn() + Sync)) {
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::thread;
 
     #[test]
     fn results_are_in_order_and_made_on_the_pools() {
@@ -64,6 +81,20 @@ mod tests {
             assert!(found.iter().all(|(_, name)| name.as_deref().is_some_and(|name| name.starts_with("eggroll-"))));
         }
         assert!(map(pools(), &[0; 0], |item| *item).is_empty());
+    }
+
+    #[test]
+    fn counts_are_those_of_the_caller() {
+        let (items, before) = ([(); 9], counters::snapshot());
+        map_counted(&items, |()| counters::add_host_read());
+        assert_eq!((counters::snapshot() - before).host_reads, 9);
+        // From a pool's own thread too.
+        let of_pool = pools()[0].install(|| {
+            let before = counters::snapshot();
+            map_counted(&items, |()| counters::add_host_read());
+            counters::snapshot() - before
+        });
+        assert_eq!(of_pool.host_reads, 9);
     }
 
     /// Every pool has its part at the same time: each waits until all are there.

@@ -6,6 +6,7 @@ use crate::population::{EstimatePlan, Population};
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use eggroll_core::integer::Votes;
 use eggroll_core::ops::integer::{integer_type, sum_part_votes, sum_votes, update};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{IntegerRule, Role};
@@ -31,10 +32,43 @@ pub(super) fn step<M: Module>(
         true => How::Optimizer(optimizer, rate),
         false => How::Threshold(population.generation),
     };
+    let part_sums = match how {
+        How::Optimizer(..) => part_sums(population, fitness, &plans, rule.votes()),
+        How::Threshold(_) => Vec::new(),
+    };
     let done = vec![false; perturbation.table.entries().len()];
-    let part_votes = [None, None];
-    let mut step = VoteMapper { perturbation, fitness, pair_votes, plans, part_votes, rule, how, scores: None, done };
+    let mut step = VoteMapper { perturbation, pair_votes, part_sums, rule, how, scores: None, done };
     model.map(&mut step)
+}
+
+/// The sums of the votes of all parts, by position, of parameters that learn by part.
+fn part_sums(
+    population: &Population,
+    fitness: &Fitness,
+    plans: &[EstimatePlan],
+    kind: Votes,
+) -> Vec<Option<Tensor<2>>> {
+    let Perturbation { table, held, .. } = &population.perturbation;
+    let mut part_votes = [None, None];
+    let mut work = Vec::new();
+    for (position, plan) in plans.iter().enumerate() {
+        let (EstimatePlan::Parts { uses, acts_later, .. }, Some(noise)) = (plan, held.integer(position)) else {
+            continue;
+        };
+        let entry = &table.entries()[position];
+        let (Role::LowRank { rank }, &[d_input, d_output]) = (entry.role, entry.shape.as_slice()) else { continue };
+        part_votes[usize::from(*acts_later)].get_or_insert_with(|| fitness.part_votes(population.size, *acts_later));
+        work.push((position, (uses, *acts_later, noise, rank, [d_input, d_output])));
+    }
+    let found = population.map_parameters(&work, |(_, (uses, acts_later, noise, rank, shape))| {
+        let votes = part_votes[usize::from(*acts_later)].as_ref().expect("counted above");
+        sum_part_votes((*noise).clone(), votes, uses, *rank, kind, *shape)
+    });
+    let mut sums = vec![None; plans.len()];
+    for ((position, _), sum) in work.iter().zip(found) {
+        sums[*position] = Some(sum);
+    }
+    sums
 }
 
 /// The effect of votes.
@@ -47,13 +81,10 @@ enum How<'a> {
 
 struct VoteMapper<'a> {
     perturbation: &'a Perturbation,
-    fitness: &'a Fitness,
     /// Of every pair.
     pair_votes: Vec<i8>,
-    /// How the votes of each parameter are counted.
-    plans: Vec<EstimatePlan>,
-    /// Of every pair for every part, once a parameter has learned from them: its own, and with those of later steps.
-    part_votes: [Option<Vec<i8>>; 2],
+    /// The sums of parameters that learn by part, by position, if there are any.
+    part_sums: Vec<Option<Tensor<2>>>,
     rule: IntegerRule,
     how: How<'a>,
     /// The same on the device of the last parameter.
@@ -93,6 +124,7 @@ impl ModuleMapper for VoteMapper<'_> {
         let noise =
             self.perturbation.held.integer(position).expect("held for every parameter that is not frozen").clone();
         let scores = self.scores(&param.device());
+        let of_parts = self.part_sums.get_mut(position).and_then(Option::take);
         let (id, votes) = (param.id, self.rule.votes());
         match &mut self.how {
             How::Threshold(generation) => {
@@ -103,13 +135,9 @@ impl ModuleMapper for VoteMapper<'_> {
                 let dtype = value.dtype();
                 let float = |values: Tensor<D, Int>| -> Tensor<D> { values.float().cast(DType::F32) };
                 let shape = value.dims();
-                let sums = match &self.plans[position] {
-                    EstimatePlan::Parts { uses, acts_later, .. } => {
-                        let of_parts = || self.fitness.part_votes(2 * self.pair_votes.len(), *acts_later);
-                        let part_votes = self.part_votes[usize::from(*acts_later)].get_or_insert_with(of_parts);
-                        sum_part_votes(noise, part_votes, uses, rank, votes, [shape[0], shape[1]]).reshape(shape)
-                    }
-                    _ => float(sum_votes(noise, scores, rank, votes, shape)),
+                let sums = match of_parts {
+                    Some(sums) => sums.reshape(shape),
+                    None => float(sum_votes(noise, scores, rank, votes, shape)),
                 };
                 optimizer.step_integer(rate.clone(), id, float(value), -sums).int().cast(dtype)
             }),
