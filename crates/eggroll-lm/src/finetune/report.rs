@@ -23,7 +23,8 @@ pub struct StepReport {
     pub generation: GenerationReport,
     /// Seconds of the step.
     pub seconds: f64,
-    /// Tokens that members read and wrote, a prompt counted for each member.
+    /// Tokens that members read and wrote, a prompt counted for each member. Of several replicas this number and the shares of items, pairs and
+    /// completions are those of the members that this one asked; 0 if others asked all.
     pub tokens: usize,
     /// Share of items on which all members scored alike: these teach nothing.
     pub tied_items: f64,

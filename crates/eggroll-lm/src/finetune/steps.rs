@@ -47,6 +47,26 @@ impl Answers {
         Self { fitness: Fitness::from(member_scores(scores, groups)), tokens, tied_items, disagreement, truncated }
     }
 
+    /// Of a generation whose members were asked elsewhere.
+    #[cfg(feature = "learner")]
+    pub fn none(fitness: &Fitness) -> Self {
+        Self { fitness: fitness.clone(), tokens: 0, tied_items: 0.0, disagreement: 0.0, truncated: None }
+    }
+
+    /// With what other members of the generation answered: tokens add up, and shares count by their tokens.
+    #[cfg(feature = "learner")]
+    pub fn joined(self, others: &Self) -> Self {
+        let tokens = self.tokens + others.tokens;
+        let [own, other] = [self.tokens, others.tokens].map(|part| part as f64 / tokens.max(1) as f64);
+        Self {
+            tokens,
+            tied_items: own * self.tied_items + other * others.tied_items,
+            disagreement: own * self.disagreement + other * others.disagreement,
+            truncated: self.truncated.zip(others.truncated).map(|(a, b)| own * a + other * b),
+            ..self
+        }
+    }
+
     /// The report of the step that follows from them.
     pub fn report(&self, generation: GenerationReport, seconds: f64, changed: Changed) -> StepReport {
         let Self { tokens, tied_items, disagreement, truncated, .. } = *self;

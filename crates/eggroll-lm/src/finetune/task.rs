@@ -8,7 +8,6 @@ use crate::host::Changed;
 use eggroll_core::ParameterTable;
 use eggroll_run::{EsTask, EsTraining, EsTrainingConfig, Generation, ScalarMetric, Scalars, StopReason, UserError};
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
-use std::sync::Arc;
 
 /// The metrics of training that a run of a language model has of its own.
 const METRICS: [&str; 4] = ["Tokens per second", "Tied prompts", "Cut off", "Packed weights changed"];
@@ -61,6 +60,10 @@ impl<M: CausalModel> Finetune<M> {
     /// the run's folder. Its metrics of training are the learner's and four more: "Tokens per second", "Tied prompts", "Cut off", "Packed weights changed".
     /// A folder that holds a run is continued. The model is the tuned one afterwards, or that of before if there is an error.
     ///
+    /// With a [distribution](EsTraining::with_distribution) the members of a step are shared by threads, MPI ranks or NATS nodes, each of which calls this with
+    /// the pretrained model from its own folder: digests are compared. They exchange scores only, and the model is the same, bit for bit, for any
+    /// number of replicas. Lessons must be the same on all, functions of the generation alone; learning rates that follow a clock are not.
+    ///
     /// # Errors
     ///
     /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log): the run has both; [`Error::Run`] as
@@ -69,7 +72,7 @@ impl<M: CausalModel> Finetune<M> {
         self.check_fresh("train")?;
         let training = METRICS.into_iter().fold(training, |all, name| all.metric_train(ScalarMetric::new(name)));
         let first = self.model.clone();
-        let mut task = FinetuneTask { finetune: self, lessons, step: None, done: None };
+        let mut task = FinetuneTask { finetune: self, lessons, answers: None, table: None, done: None };
         let result = training.launch(first.clone(), &mut task);
         let done = task.done;
         let outcome = match result {
@@ -105,8 +108,10 @@ impl<M: CausalModel> Finetune<M> {
 struct FinetuneTask<'a, M: CausalModel, L> {
     finetune: &'a mut Finetune<M>,
     lessons: &'a mut L,
-    /// The step that is being made.
-    step: Option<(Answers, Arc<ParameterTable>)>,
+    /// What members of this process answered in the generation that is being made.
+    answers: Option<Answers>,
+    /// The parameters that the run moves, once it has begun.
+    table: Option<ParameterTable>,
     /// The generation whose model the host has.
     done: Option<u64>,
 }
@@ -125,14 +130,15 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     fn begin(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), UserError> {
         self.finetune.follow(model, None);
         self.now_at(strategy.generation());
+        self.table = Some(strategy.parameters().clone());
         self.lessons.begin(self.finetune, strategy)
     }
 
     fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), UserError> {
-        // Rank 0 has it since `after_generation`.
+        self.answers = None;
+        // The replica that leads has it since `after_generation`.
         if self.done != Some(strategy.generation()) {
-            let table = self.step.take().map(|(_, table)| table);
-            self.finetune.follow(model, table.as_deref());
+            self.finetune.follow(model, Some(strategy.parameters()));
             self.now_at(strategy.generation());
         }
         self.lessons.before_generation(self.finetune, strategy)
@@ -141,7 +147,11 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     fn evaluate(&mut self, _model: &M, population: &Population) -> Result<Fitness, UserError> {
         let answers = self.finetune.ask_members(population, &self.lessons.lesson(population.generation())?)?;
         let fitness = answers.fitness.clone();
-        self.step = Some((answers, population.perturbation().table.clone()));
+        // A replica may be given several slices.
+        self.answers = Some(match self.answers.take() {
+            Some(before) => answers.joined(&before),
+            None => answers,
+        });
         Ok(fitness)
     }
 
@@ -152,17 +162,21 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     }
 
     fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, UserError> {
-        let (answers, table) = self.step.take().expect("a generation is told after it was evaluated");
         let (report, times) = (generation.report, generation.times);
         let changed = match report.stepped {
-            true => self.finetune.follow(generation.model, Some(&table)),
+            true => self.finetune.follow(generation.model, self.table.as_ref()),
             false => Changed::default(),
         };
         self.now_at(report.generation + 1);
         let seconds = (times.ask + times.evaluate + times.tell).as_secs_f64();
-        let step = answers.report(*report, seconds, changed);
+        // Others may have asked all members.
+        let answers = self.answers.take();
+        let has_asked = answers.is_some();
+        let step = answers.unwrap_or_else(|| Answers::none(generation.fitness)).report(*report, seconds, changed);
         self.lessons.after_generation(&step)?;
-        let numbers = [Some(step.tokens_per_second()), Some(step.tied_items), step.truncated, step.changed.share()];
+        let of_answers = [Some(step.tokens_per_second()), Some(step.tied_items), step.truncated];
+        let [tokens, tied, truncated] = of_answers.map(|number| number.filter(|_| has_asked));
+        let numbers = [tokens, tied, truncated, step.changed.share()];
         Ok(METRICS.into_iter().zip(numbers).filter_map(|(name, number)| Some((name.to_owned(), number?))).collect())
     }
 

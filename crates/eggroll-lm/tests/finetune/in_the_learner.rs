@@ -2,6 +2,7 @@
 
 use super::{settings as means, *};
 use eggroll_lm::Lessons;
+use eggroll_run::distribution::{Distribution, on_devices};
 use eggroll_run::{EsTraining, ScalarMetric, Scalars, StopReason, UserError};
 use eggroll_train::GenerationReport;
 use std::path::PathBuf;
@@ -159,4 +160,35 @@ fn what_a_kill_leaves_is_continued() {
         run("first", 2, Repeated::until(&items, 99)).unwrap(),
         run("again", 2, Repeated::until(&items, 99)).unwrap()
     );
+}
+
+/// Threads that share the members of every step end with the bits of one process, from means and by token; a run that failed is continued by all.
+#[test]
+fn replicas_equal_one_process() {
+    for credit in [Credit::Mean, Credit::Auto] {
+        let settings = || means().with_credit(credit).with_population_size(10);
+        let folder = tempfile::tempdir().unwrap();
+        let items = items(&finetune(settings()));
+        let run = |path: PathBuf, distribution: Distribution, until: u64| {
+            let mut finetune = finetune(settings());
+            let training = training(&finetune, &path, 6).with_distribution(distribution);
+            let stop = finetune.train(training, &mut Repeated::until(&items, until))?;
+            assert_eq!((stop, finetune.steps()), (StopReason::Finished, 6));
+            // Members run on a copy of the model.
+            let mut fresh = finetune.score(&items).unwrap();
+            fresh.extend(finetune_with(finetune.model(), settings()).score(&items).unwrap());
+            assert_eq!(fresh[..3], fresh[3..]);
+            Ok::<_, Error>(parameter_digest(finetune.model()))
+        };
+        let expected = run(folder.path().join("alone"), Distribution::default(), 99).unwrap();
+        for replicas in [2, 4] {
+            let path = folder.path().join(format!("{replicas}"));
+            let devices = vec![Device::flex(); replicas];
+            // All are ended by an error, and then continued from the log of the first.
+            let failed = on_devices(&devices, |replica, _| run(path.clone(), Distribution::new(replica), 3));
+            assert!(failed.iter().all(Result::is_err));
+            let found = on_devices(&devices, |replica, _| run(path.clone(), Distribution::new(replica), 99));
+            assert!(found.into_iter().all(|found| found.unwrap() == expected), "{replicas} replicas, {credit:?}");
+        }
+    }
 }

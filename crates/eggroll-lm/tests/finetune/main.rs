@@ -75,6 +75,13 @@ fn finetune_of(config: &LlamaConfig, settings: FinetuneConfig) -> Finetune<Llama
     settings.init_with(fixed, tokenizer(folder.path(), false), None).unwrap()
 }
 
+/// Of these weights, packed anew.
+#[cfg(feature = "learner")]
+fn finetune_with(model: &Llama, settings: FinetuneConfig) -> Finetune<Llama> {
+    let folder = tempfile::tempdir().unwrap();
+    settings.init_with(model.clone(), tokenizer(folder.path(), false), None).unwrap()
+}
+
 /// Weights that depend on nothing but their place.
 struct Fixed(u64);
 
