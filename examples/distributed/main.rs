@@ -13,7 +13,7 @@
 mod args;
 mod spirals;
 
-use args::{DistributedArgs, Role};
+use args::DistributedArgs;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
@@ -22,6 +22,7 @@ use eggroll::nats::{Coordinator, NatsConfig, NatsError, Worker, remove_run};
 use eggroll::prelude::*;
 use eggroll::run::distribution::Distribution;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::nats::Role;
 use eggroll_examples::{Ending, Failure, main_of};
 use serde_json::json;
 use spirals::{Classifier, Spirals};

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::sharing::SharingArgs;
 use clap::{Parser, ValueEnum};
 use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{Pretrained, smollm2_path};
@@ -29,6 +30,8 @@ pub struct LlmArgs {
     pub settings: LlmSettings,
     #[command(flatten)]
     pub observers: ObserverArgs,
+    #[command(flatten)]
+    pub sharing: SharingArgs,
     /// Do not measure tokens per second at the end.
     #[arg(long)]
     pub no_measure: bool,
@@ -180,12 +183,13 @@ impl LlmArgs {
                 return given.refuse_all_but(&used, "with --throughput, which trains nothing");
             }
             Mode::Probe => {
-                let unused = [&OF_TRAINING[..], &ObserverArgs::NAMES].concat();
+                let unused = [&OF_TRAINING[..], &ObserverArgs::NAMES, &SharingArgs::names()].concat();
                 given.refuse(&unused, "with --probe, which trains nothing")?;
                 given.refuse(&["sigma"], "with --probe, which tries several")?;
             }
             Mode::Train if self.resume => {
-                let used = [&["resume", "out", "seconds", "steps", "no-measure"][..], &ObserverArgs::NAMES].concat();
+                let own = ["resume", "out", "seconds", "steps", "no-measure"];
+                let used = [&own[..], &ObserverArgs::NAMES, &SharingArgs::names()].concat();
                 return given.refuse_all_but(&used, "with --resume, which keeps the settings of the run");
             }
             Mode::Train => {}

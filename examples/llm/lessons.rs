@@ -64,7 +64,8 @@ pub struct TaskLessons<'a, M> {
     settings: &'a LlmSettings,
     limits: &'a LlmLimits,
     task: &'a LlmTask,
-    folder: &'a RunFolder,
+    /// Of the run, which one replica writes.
+    folder: Option<&'a RunFolder>,
     interrupter: Interrupter,
     logs: Option<LlmLogs>,
     pub points: Vec<LlmPoint>,
@@ -86,7 +87,7 @@ impl<'a, M> TaskLessons<'a, M> {
         settings: &'a LlmSettings,
         limits: &'a LlmLimits,
         task: &'a LlmTask,
-        folder: &'a RunFolder,
+        folder: Option<&'a RunFolder>,
         interrupter: Interrupter,
     ) -> Self {
         let (points, clock, batch) = (Vec::new(), Clock::default(), LlmBatch::Completions(Vec::new()));
@@ -114,7 +115,8 @@ impl<'a, M> TaskLessons<'a, M> {
 impl<M: CausalModel> Lessons<M> for TaskLessons<'_, M> {
     fn begin(&mut self, finetune: &Finetune<M>, strategy: &EvolutionStrategy) -> Result<(), Failure> {
         let done = strategy.generation();
-        let [points, costs] = [POINTS, COSTS].map(|name| self.folder.file(name));
+        let Some(folder) = self.folder else { return Ok(()) };
+        let [points, costs] = [POINTS, COSTS].map(|name| folder.file(name));
         self.logs =
             Some(LlmLogs { points: JsonLines::open(&points, done + 1)?, costs: JsonLines::open(&costs, done + 1)? });
         self.points = JsonLines::read(&points)?;

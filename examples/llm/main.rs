@@ -12,6 +12,7 @@ mod chart;
 mod lessons;
 mod measure;
 mod peer;
+mod sharing;
 mod task;
 mod train;
 
@@ -26,7 +27,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let (args, given) = options::parse::<LlmArgs>();
     let (mode, log) = (args.mode(), args.out.join(train::REPLAY_LOG));
+    let is_worker = args.sharing.is_worker();
     let kept = move || match mode {
+        Mode::Train if is_worker => "another worker gets its slice".to_owned(),
         Mode::Train => format!("every step is in {}", log.display()),
         _ => nothing(),
     };

@@ -4,12 +4,14 @@ use crate::args::{LlmArgs, LlmLimits, LlmSettings};
 use crate::chart;
 use crate::lessons::TaskLessons;
 use crate::measure::{self, Speed};
+use crate::sharing::{self, Part};
 use crate::task::{LlmTask, Score};
 use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
 use eggroll::prelude::*;
+use eggroll::run::distribution::Distribution;
 use eggroll::run::{MetricTarget, ScalarMetric, print_line};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::{begin, fixed};
@@ -38,7 +40,10 @@ struct SavedLlmRun {
 }
 
 pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
-    let folder = RunFolder::new(&args.out);
+    let Part { distribution, is_shared } = args.sharing.join(signals)?;
+    // A worker has no files of the run: what it needs is on the server.
+    let own = args.sharing.is_worker().then(tempfile::tempdir).transpose()?;
+    let folder = RunFolder::new(own.as_ref().map_or(args.out.as_path(), |own| own.path()));
     if !args.resume {
         folder.check()?;
     }
@@ -51,12 +56,18 @@ pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
     };
     settings.validate()?;
     limits.validate()?;
+    if is_shared && limits.steps.is_none() {
+        return Err(
+            "processes that share a run need --steps: learning rates that follow the clock would differ between them"
+                .into(),
+        );
+    }
     let pretrained = settings.open()?;
     let saved = SavedLlmRun { settings, limits };
     let run = LlmRun { saved: &saved, args, settings: &saved.settings, limits, folder: &folder, signals };
     match pretrained.config.clone() {
-        ModelConfig::Llama(_) => run.train::<Llama>(pretrained),
-        ModelConfig::Rwkv7(_) => run.train::<Rwkv7>(pretrained),
+        ModelConfig::Llama(_) => run.train::<Llama>(pretrained, distribution),
+        ModelConfig::Rwkv7(_) => run.train::<Rwkv7>(pretrained, distribution),
         other => Err(unknown(&other)),
     }
 }
@@ -119,20 +130,27 @@ struct Evaluation {
 }
 
 impl LlmRun<'_> {
-    fn train<M: CausalModel>(&self, pretrained: Pretrained) -> Result<Ending, Failure> {
+    /// Replicas that do not lead write and show nothing.
+    fn train<M: CausalModel>(&self, pretrained: Pretrained, mut distribution: Distribution) -> Result<Ending, Failure> {
         let Self { args, settings, limits, folder, .. } = self;
         let start = Instant::now();
         let mut finetune = settings.finetune().init::<M>(pretrained)?;
         let task = LlmTask::new(settings, &finetune)?;
         // The folder is begun once nothing can be wrong with the settings any more.
-        match args.resume {
-            true => folder.save_settings(self.saved)?,
-            false => begin(folder, self.saved)?,
-        }
-        print_line!("{} parameters, {:.1} s to load", finetune.model().num_params(), start.elapsed().as_secs_f64());
-        let before = self.evaluate(&task, &finetune)?;
-        print_line!("before: {}", before);
-        self.samples(&task, &finetune)?;
+        distribution.lead(|| match args.resume {
+            true => folder.save_settings(self.saved),
+            false => begin(folder, self.saved),
+        })?;
+        let leads = distribution.leads();
+        let before = if leads {
+            print_line!("{} parameters, {:.1} s to load", finetune.model().num_params(), start.elapsed().as_secs_f64());
+            let before = self.evaluate(&task, &finetune)?;
+            print_line!("before: {}", before);
+            self.samples(&task, &finetune)?;
+            Some(before)
+        } else {
+            None
+        };
         let config = finetune
             .training_config(limits.steps())
             .with_validate_every(settings.evaluate_every)
@@ -144,11 +162,17 @@ impl LlmRun<'_> {
         let interrupter = self.signals.interrupter();
         let training = EsTraining::new((*folder).clone(), config)
             .with_interrupter(interrupter.clone())
+            .with_distribution(distribution)
             .metric_valid(ScalarMetric::new(ACCURACY))
             .metric_valid(ScalarMetric::new(SCORE));
         let training = args.observers.watch(training);
-        let mut lessons = TaskLessons::new(settings, limits, &task, folder, interrupter);
-        let stop = finetune.train(training, &mut lessons)?;
+        let mut lessons = TaskLessons::new(settings, limits, &task, leads.then_some(*folder), interrupter);
+        let stop = match finetune.train(training, &mut lessons) {
+            Err(error) if sharing::is_stop(&error) => return Ok(Ending::Stopped),
+            stop => stop?,
+        };
+        // Only the replica that leads says how the run ended.
+        let Some(before) = before else { return Ok(Ending::Finished) };
         let TaskLessons { clock, points, tokens, .. } = lessons;
         let train_seconds = clock.seconds();
         let out_of_time = train_seconds >= limits.seconds();

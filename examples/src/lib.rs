@@ -9,6 +9,7 @@
 //! | [`run_folder`], [`shown`], [`chart`], [`status`] | what a run leaves behind: its folder, its settings, its curve; what memory it takes |
 //! | [`digits`] | MNIST's files, mini-batches, and a perceptron |
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
+//! | `nats` | options of a run over NATS, with the feature `nats` |
 //! | [`median()`] | what is reported of several passes |
 //! | [`throughput`] | the passes that are timed, and the peer they are compared with |
 //! | `tasks` | language models, with the feature `lm`: data and rewards |
@@ -28,6 +29,8 @@ pub mod guarded;
 pub mod interrupt;
 mod median;
 pub mod names;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod observers;
 pub mod options;
 mod process;

@@ -1,13 +1,14 @@
 //! A plain training loop: ask, evaluate, tell, with checkpoints.
 
 use crate::checkpoint::Checkpoints;
-use crate::distribution::{Distribution, Replica};
+use crate::distribution::{Distribution, OfProgram, Replica};
 use crate::error::{Error, UserError};
 use crate::guard::PATIENCE;
 use crate::replay::ReplayLog;
 use crate::steps::{LoopPlan, Steps, drive};
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -119,24 +120,25 @@ impl TrainingLoop {
         after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
     ) -> Result<M, Error> {
         let (leads, data) = (distribution.leads(), self.data.as_deref());
-        let result = distribution.begin(strategy, &mut model, data).and_then(|()| {
-            let checkpoints = match &self.checkpoints {
-                Some((checkpoints, _)) if leads => {
-                    let checkpoints = checkpoints.clone().locked()?;
-                    Some(match data {
-                        Some(data) => checkpoints.with_data(data),
-                        None => checkpoints,
-                    })
-                }
-                _ => None,
-            };
-            let every = self.checkpoints.as_ref().map_or(0, |(_, every)| *every);
-            let log = self.replay_log.as_ref().filter(|_| leads);
-            let log = log.map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
-            let plan = LoopPlan { until: self.generations, every, patience: self.patience, is_saved: false };
-            let mut steps = PlainLoop { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
-            drive(strategy, model, plan, log, &mut Replica::new(&mut steps, distribution))
-        });
+        let result =
+            distribution.begin(strategy, &mut model, OfProgram { data, settings: &Value::Null }).and_then(|()| {
+                let checkpoints = match &self.checkpoints {
+                    Some((checkpoints, _)) if leads => {
+                        let checkpoints = checkpoints.clone().locked()?;
+                        Some(match data {
+                            Some(data) => checkpoints.with_data(data),
+                            None => checkpoints,
+                        })
+                    }
+                    _ => None,
+                };
+                let every = self.checkpoints.as_ref().map_or(0, |(_, every)| *every);
+                let log = self.replay_log.as_ref().filter(|_| leads);
+                let log = log.map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
+                let plan = LoopPlan { until: self.generations, every, patience: self.patience, is_saved: false };
+                let mut steps = PlainLoop { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
+                drive(strategy, model, plan, log, &mut Replica::new(&mut steps, distribution))
+            });
         distribution.end(result)
     }
 }

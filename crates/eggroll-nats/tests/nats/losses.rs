@@ -14,12 +14,11 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a worker is started again.
-const TRIES: usize = 4;
 /// Schedules at a time.
 const THREADS: usize = 4;
 
@@ -108,6 +107,20 @@ fn outcome(digest: Result<String, NatsError>, expected: &str) -> &'static str {
     }
 }
 
+/// A worker that is started again whenever it ends by a name, as its errors say, until the coordinator's life is over.
+fn supervised(config: NatsConfig, over: &Arc<AtomicBool>) -> JoinHandle<Result<String, NatsError>> {
+    let over = over.clone();
+    std::thread::spawn(move || {
+        loop {
+            let result = work_from(&config, Net::start(), Net::strategy(), fitness);
+            if result.is_ok() || over.load(Ordering::Relaxed) {
+                return result.map(|(digest, _)| digest);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    })
+}
+
 fn fitness(model: &Net, members: &Population) -> Result<Fitness, eggroll_run::UserError> {
     Ok(model.fitness(members))
 }
@@ -124,7 +137,8 @@ fn run(schedule: &Schedule, expected: &str) -> Option<Vec<&'static str>> {
     };
     let (stream, store, kept) = (log_stream(&folder), folder.join("store"), folder.join("kept"));
     let first = Local::start_with_pauses::<Net>(node("coordinator"), &[schedule.copied, schedule.lost]);
-    let workers = ["w1", "w2"].map(|name| work::<Net>(node(name), fitness));
+    let over = Arc::new(AtomicBool::new(false));
+    let workers = ["w1", "w2"].map(|name| supervised(node(name), &over));
     first.wait(schedule.copied);
     server.kill();
     copy(if schedule.loss == Loss::Suffix { &stream } else { &store }, &kept);
@@ -143,33 +157,25 @@ fn run(schedule: &Schedule, expected: &str) -> Option<Vec<&'static str>> {
     }
     server.restart();
     // Sometimes the worker that is late has to read what is lost.
-    let late = work::<Net>(node("late"), fitness);
+    let late = supervised(node("late"), &over);
     first.resume();
     let (result, run_folder) = first.end_with_folder();
+    over.store(true, Ordering::Relaxed);
     let mut ends = vec![outcome(result.map(|result| result.digest), expected)];
     for worker in workers.into_iter().chain([late]) {
-        ends.push(outcome(worker.join().expect("no panic").map(|(digest, _)| digest), expected));
+        ends.push(outcome(worker.join().expect("no panic"), expected));
     }
     // Whoever is started again, as the errors say.
     let folder = if schedule.word.is_multiple_of(2) { run_folder } else { tempfile::tempdir().expect("a folder") };
     let path = folder.path().to_owned();
     let config = node("coordinator");
     let second = std::thread::spawn(move || coordinate::<Net>(&config, &path, |_| {}));
-    let again = ["w3", "w4"].map(|name| {
-        let config = node(name);
-        // A worker that finds a loss is started again.
-        let again = move || {
-            let mut tries = (0..TRIES).map(|_| work_from(&config, Net::start(), Net::strategy(), fitness));
-            tries
-                .by_ref()
-                .find(Result::is_ok)
-                .unwrap_or_else(|| work_from(&config, Net::start(), Net::strategy(), fitness))
-        };
-        std::thread::spawn(again)
-    });
+    let over = Arc::new(AtomicBool::new(false));
+    let again = ["w3", "w4"].map(|name| supervised(node(name), &over));
     ends.push(outcome(second.join().expect("no panic").map(|result| result.digest), expected));
+    over.store(true, Ordering::Relaxed);
     for worker in again {
-        ends.push(outcome(worker.join().expect("no panic").map(|(digest, _)| digest), expected));
+        ends.push(outcome(worker.join().expect("no panic"), expected));
     }
     Some(ends)
 }

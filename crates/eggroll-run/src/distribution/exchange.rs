@@ -6,6 +6,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use eggroll_core::{InstructionSet, ParameterKind};
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
+use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -101,12 +102,21 @@ pub trait Exchange: Send {
 pub struct RunStart<'a> {
     /// The generation at which this replica begins.
     pub generation: u64,
-    /// The same from the run's first generation to its last: the digest of the data, the configuration, what is trained.
+    /// The same from the run's first generation to its last: the digest of the data, the settings, the configuration, what is trained.
     pub of_run: Vec<(&'static str, String)>,
     /// Devices and instruction set, where floats are trained, which they are rounded by.
     pub arithmetic: Option<String>,
     /// The same on replicas of this generation: the digests of its parameters, all of which are read for them.
     pub of_generation: &'a dyn Fn() -> Vec<(&'static str, String)>,
+}
+
+/// What a run is besides its strategy and model, which the program knows.
+#[derive(Clone, Copy)]
+pub(crate) struct OfProgram<'a> {
+    /// The digest of the data.
+    pub data: Option<&'a str>,
+    /// Whatever else has to be the same.
+    pub settings: &'a Value,
 }
 
 /// The digests of parameters.
@@ -120,7 +130,7 @@ impl<'a> RunStart<'a> {
     pub(super) fn of<M: Module>(
         strategy: &EvolutionStrategy,
         model: &M,
-        data: Option<&str>,
+        of_program: OfProgram<'_>,
         of_generation: &'a dyn Fn() -> Vec<(&'static str, String)>,
     ) -> Self {
         let settings = strategy.config().of_updates();
@@ -130,7 +140,8 @@ impl<'a> RunStart<'a> {
         let trained =
             entries.map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role));
         let mut of_run = vec![
-            ("digest of its data", data.unwrap_or("none").to_owned()),
+            ("digest of its data", of_program.data.unwrap_or("none").to_owned()),
+            ("settings of the program", of_program.settings.to_string()),
             ("configuration", configuration),
             ("version of noise", settings.noiser.stream_version().to_string()),
             ("list of parameters", trained.collect()),

@@ -16,6 +16,7 @@ mod threads;
 pub use self::mpi::Mpi;
 pub use eggroll_core::DeviceName;
 pub use eggroll_train::{Alone, Communicator, DistributionError, evaluate_sharded, shard};
+pub(crate) use exchange::OfProgram;
 pub use exchange::{Exchange, RunStart, Score};
 pub use job::detect;
 pub use ranks::Ranks;

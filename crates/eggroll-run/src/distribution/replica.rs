@@ -1,6 +1,6 @@
 //! A training loop that is one of several replicas.
 
-use super::exchange::{Exchange, RunStart, digests};
+use super::exchange::{Exchange, OfProgram, RunStart, digests};
 use super::ranks::Ranks;
 use crate::checkpoint::load_under;
 use crate::digest::portable_digest;
@@ -90,9 +90,9 @@ impl Distribution {
         &mut self,
         strategy: &mut EvolutionStrategy,
         model: &mut M,
-        data: Option<&str>,
+        of_program: OfProgram<'_>,
     ) -> Result<(), Error> {
-        self.exchange.begin(&RunStart::of(strategy, model, data, &|| digests(strategy, model)))?;
+        self.exchange.begin(&RunStart::of(strategy, model, of_program, &|| digests(strategy, model)))?;
         self.catch_up(strategy, model).map(drop)
     }
 

@@ -15,7 +15,7 @@ use super::run_page::RunPage;
 use super::screen::{self, Display};
 use super::task::{EsTask, continues_from_log};
 use crate::checkpoint::Checkpoints;
-use crate::distribution::{Distribution, Replica};
+use crate::distribution::{Distribution, OfProgram, Replica};
 use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
 use crate::print_note;
@@ -256,7 +256,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             true => replay_rest(&self.folder.file(REPLAY_LOG), strategy, model, task)?,
             false => (strategy, model),
         };
-        distribution.begin(&mut strategy, &mut model, self.config.data.as_deref())?;
+        let of_program = OfProgram { data: self.config.data.as_deref(), settings: &self.config.settings };
+        distribution.begin(&mut strategy, &mut model, of_program)?;
         task.begin(&strategy, &model).map_err(Error::User)?;
         Ok((strategy, model))
     }
