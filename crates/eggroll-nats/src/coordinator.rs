@@ -58,6 +58,8 @@ pub struct Coordinator {
     counts: Arc<Mutex<Counts>>,
     /// Places in the log before which checkpoints make it needless.
     offered: Option<u64>,
+    /// The last record that can be read, while workers that join cannot get to where this coordinator is.
+    unreachable: Option<u64>,
     looked: bool,
 }
 
@@ -106,7 +108,14 @@ impl Coordinator {
     ///
     /// Panics inside an asynchronous runtime, as all methods do.
     pub fn connect(config: &NatsConfig) -> Result<Self, NatsError> {
-        Ok(Self { link: Connection::new(config)?, run: None, counts: Arc::default(), offered: None, looked: false })
+        Ok(Self {
+            link: Connection::new(config)?,
+            run: None,
+            counts: Arc::default(),
+            offered: None,
+            unreachable: None,
+            looked: false,
+        })
     }
 
     /// What it has seen, to be looked at while and after it runs.
@@ -208,6 +217,9 @@ impl Coordinator {
     ) -> Result<Scores, Error> {
         let generation = population.generation();
         self.check_log(generation)?;
+        if let Some(found) = self.unreachable {
+            return Err(NatsError::LogLost { generation, expected: found + 1, found }.into());
+        }
         let works = self.works(population, digest);
         let mut slots = vec![Slot::default(); works.len()];
         for slot in &mut slots {
@@ -448,6 +460,16 @@ impl Exchange for Coordinator {
         }
     }
 
+    /// Where the server has lost the scores that lead here, and has no checkpoint behind them: those of the coordinator's own folder lead further.
+    fn wants_checkpoint(&mut self, generation: u64) -> Result<bool, Error> {
+        let latest = checkpoints::find(&self.link)?.map_or(0, |latest| latest.generation);
+        let (link, run) = self.began();
+        let mut log = LogReader::new();
+        let lost = (latest..generation).find(|due| !matches!(log.read(link, &run.id, *due), Ok(Some(_))));
+        self.unreachable = lost.map(|_| log.next - 1);
+        Ok(lost.is_some())
+    }
+
     /// Puts it on the server, and drops what is older than the one before.
     fn saved(&mut self, checkpoint: &Path) -> Result<(), Error> {
         if !self.link.config.offer_checkpoints {
@@ -458,6 +480,7 @@ impl Exchange for Coordinator {
         if let Some(before) = before {
             checkpoints::drop_checkpoint(&self.link, &before)?;
         }
+        self.unreachable = None;
         if let Some(place) = self.offered.replace(log_end) {
             self.link.purge(&self.link.names.log, Some(place + 1))?;
         }

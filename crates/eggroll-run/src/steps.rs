@@ -19,6 +19,11 @@ pub(crate) trait Steps<M: Module> {
     /// Whether the loop is to end before the next generation.
     fn stopped(&self) -> bool;
 
+    /// Whether others can only join from a checkpoint of where the loop begins, which is saved then.
+    fn wants_checkpoint(&mut self, _generation: u64) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// Continues from a later checkpoint, where other replicas have left this one behind.
     fn catch_up(&mut self, _strategy: &mut EvolutionStrategy, _model: &mut M) -> Result<(), Error> {
         Ok(())
@@ -78,6 +83,10 @@ pub(crate) fn drive<M: Module>(
     let mut saved = is_saved.then(|| strategy.generation());
     let mut guard = Guard::new(patience);
     steps.begin()?;
+    if steps.wants_checkpoint(strategy.generation())? {
+        save(steps, log.as_mut(), strategy, &model)?;
+        saved = Some(strategy.generation());
+    }
     while strategy.generation() < until && !steps.stopped() {
         steps.catch_up(strategy, &mut model)?;
         if strategy.generation() >= until || steps.stopped() {

@@ -16,7 +16,7 @@ pub type Score<'a> = &'a mut dyn FnMut(&Population) -> Result<Fitness, Error>;
 /// How replicas of one run share the evaluation of populations. Engines implement it: fixed ranks by a
 /// [`Communicator`](super::Communicator), workers that come and go by `eggroll-nats`.
 ///
-/// A loop calls [`begin`](Self::begin) once, then for every generation [`later_checkpoint`](Self::later_checkpoint),
+/// A loop calls [`begin`](Self::begin) and [`wants_checkpoint`](Self::wants_checkpoint) once, then for every generation [`later_checkpoint`](Self::later_checkpoint),
 /// [`evaluate`](Self::evaluate), [`after`](Self::after) and [`any_stops`](Self::any_stops), and at last [`end`](Self::end) or
 /// [`fail`](Self::fail).
 pub trait Exchange: Send {
@@ -67,6 +67,15 @@ pub trait Exchange: Send {
     /// [`Error::Io`], [`Error::Engine`].
     fn later_checkpoint(&mut self, _generation: u64) -> Result<Option<TempDir>, Error> {
         Ok(None)
+    }
+
+    /// Whether replicas that join can only begin with a checkpoint of `generation`, where this one, which leads, is: it saves one then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Engine`].
+    fn wants_checkpoint(&mut self, _generation: u64) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// Hears of a checkpoint that this replica, which leads, has saved.

@@ -156,6 +156,11 @@ impl<M: Module, S: Steps<M>> Steps<M> for Replica<'_, S> {
         self.stopped
     }
 
+    fn wants_checkpoint(&mut self, generation: u64) -> Result<bool, Error> {
+        let exchange = &mut self.distribution.exchange;
+        Ok(exchange.leads() && exchange.wants_checkpoint(generation)?)
+    }
+
     fn catch_up(&mut self, strategy: &mut EvolutionStrategy, model: &mut M) -> Result<(), Error> {
         if self.distribution.catch_up(strategy, model)? {
             self.ask_whether_to_stop::<M>()?;
