@@ -153,15 +153,12 @@ fn by_part(
         let rows = noise.on_rows(pairs, uses.clone(), &perturbation.table.entries()[*position].shape, made);
         (rows.power(parts), rows)
     });
+    let (powers, rows): (Vec<_>, Vec<_>) =
+        moves.into_iter().map(|moved| moved.map_or((None, None), |(power, rows)| (power, Some(rows)))).unzip();
     let key = perturbation.parameter(0).key;
     let has_noise: Vec<bool> = (0..pairs).map(|pair| !key.is_baseline(pair as u32)).collect();
-    let mut rows = vec![None; plans.len()];
-    let mut powers = vec![None; plans.len()];
-    for ((position, _), (power, moved)) in places.iter().zip(moves) {
-        (rows[*position], powers[*position]) = (Some(moved), power);
-    }
     let by_part = ByPart::new(weights, &has_noise, rows, &powers);
-    let made = population.map_parameters(places, |(position, (dtype, device))| {
+    population.map_parameters(places, |(position, (dtype, device))| {
         let EstimatePlan::Parts { rows, counted, acts_later, .. } = &plans[*position] else {
             unreachable!("its place was found")
         };
@@ -169,12 +166,7 @@ fn by_part(
         let estimate = by_part.estimate(*position, Tensor::from_data(weights, (device, DType::F32)));
         let [made, kept] = types(master_weights, *dtype, &perturbation.parameter(*position).source);
         if made == kept { estimate } else { estimate.cast(kept) }
-    });
-    let mut estimates = vec![None; plans.len()];
-    for ((position, _), estimate) in places.iter().zip(made) {
-        estimates[*position] = Some(estimate);
-    }
-    estimates
+    })
 }
 
 /// The types in which the estimate of a parameter is made, which is that of held noise, and kept.

@@ -175,7 +175,7 @@ impl Population {
         self.perturbation.table.is_on_host()
     }
 
-    /// Applies `f` to the work of parameters, each with its position, and returns the results in order.
+    /// Applies `f` to the work of parameters, each with its position; the results by position.
     ///
     /// Parameters in host memory take turns on all cores, and Burn's own operations run on one core each, unless one parameter has more than a core's
     /// share of the values: its operations have all cores then. Results and counts are the same.
@@ -183,15 +183,18 @@ impl Population {
         &self,
         work: &[(usize, T)],
         f: impl Fn(&(usize, T)) -> R + Sync,
-    ) -> Vec<R> {
+    ) -> Vec<Option<R>> {
         let entries = self.perturbation.table.entries();
         let sizes = || work.iter().map(|(position, _)| entries[*position].shape.iter().product::<usize>());
         let (all, largest) = (sizes().sum::<usize>(), sizes().max().unwrap_or(0));
         let cores = workers::pools().len();
-        if cores == 1 || !self.is_on_host() || largest.saturating_mul(cores) > all {
-            return work.iter().map(f).collect();
+        let in_order = cores == 1 || !self.is_on_host() || largest.saturating_mul(cores) > all;
+        let results = if in_order { work.iter().map(f).collect() } else { workers::map_counted(work, f) };
+        let mut by_position: Vec<Option<R>> = entries.iter().map(|_| None).collect();
+        for ((position, _), result) in work.iter().zip(results) {
+            by_position[*position] = Some(result);
         }
-        workers::map_counted(work, f)
+        by_position
     }
 
     /// Where the model is.

@@ -60,15 +60,10 @@ fn part_sums(
         part_votes[usize::from(*acts_later)].get_or_insert_with(|| fitness.part_votes(population.size, *acts_later));
         work.push((position, (uses, *acts_later, noise, rank, [d_input, d_output])));
     }
-    let found = population.map_parameters(&work, |(_, (uses, acts_later, noise, rank, shape))| {
+    population.map_parameters(&work, |(_, (uses, acts_later, noise, rank, shape))| {
         let votes = part_votes[usize::from(*acts_later)].as_ref().expect("counted above");
         sum_part_votes((*noise).clone(), votes, uses, *rank, kind, *shape)
-    });
-    let mut sums = vec![None; plans.len()];
-    for ((position, _), sum) in work.iter().zip(found) {
-        sums[*position] = Some(sum);
-    }
-    sums
+    })
 }
 
 /// The effect of votes.
