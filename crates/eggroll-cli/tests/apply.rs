@@ -1,44 +1,23 @@
 //! The program on the files of a small run.
 
+#[path = "../../eggroll-lm/tests/shared/small.rs"]
+mod small;
+
 use burn::tensor::Device;
-use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
+use eggroll_lm::load::{Pretrained, SavedDtype};
 use eggroll_lm::{FinetuneConfig, Items, Llama};
 use eggroll_run::parameter_digest;
-use serde_json::json;
+use small::{config, tokenizer};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A model of small letters in a folder, with weights of a seed.
 fn pretrained(folder: PathBuf, seed: u64) -> PathBuf {
-    let vocab: serde_json::Map<String, serde_json::Value> =
-        ('a'..='z').enumerate().map(|(id, letter)| (letter.to_string(), id.into())).collect();
-    let end = json!({ "id": 26, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true });
-    let tokenizer = json!({
-        "version": "1.0", "added_tokens": [end], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
-        "decoder": { "type": "Fuse" }, "model": { "type": "BPE", "vocab": vocab, "merges": [] },
-    });
     std::fs::create_dir(&folder).unwrap();
-    std::fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
-    std::fs::write(folder.join("tokenizer_config.json"), json!({ "eos_token": "<end>" }).to_string()).unwrap();
-    let config = LlamaConfig {
-        vocab_size: 27,
-        hidden_size: 32,
-        intermediate_size: 48,
-        layers: 2,
-        heads: 4,
-        kv_heads: 2,
-        head_dim: 8,
-        rope_theta: 1e4,
-        rope_scaling: RopeScaling::None,
-        rms_norm_eps: 1e-5,
-        context_length: 32,
-        tied_head: false,
-        attention_bias: false,
-    };
     let device = Device::flex();
     device.seed(seed);
-    let tokenizer = Tokenizer::from_folder(&folder).unwrap();
-    let made = FinetuneConfig::new().init_with(Llama::new(&config, &device), tokenizer, None).unwrap();
+    let made =
+        FinetuneConfig::new().init_with(Llama::new(&config(), &device), tokenizer(&folder, false), None).unwrap();
     made.save(&folder, SavedDtype::F32).unwrap();
     folder
 }

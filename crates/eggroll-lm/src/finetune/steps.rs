@@ -34,6 +34,13 @@ pub enum Lesson<'a> {
 pub(super) struct Answers {
     /// Of each member.
     pub fitness: Fitness,
+    /// Of all of them.
+    pub asked: Asked,
+}
+
+/// What a report says of the members that were asked here; nothing if others have asked all.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Asked {
     tokens: usize,
     tied_items: f64,
     disagreement: f64,
@@ -44,18 +51,15 @@ impl Answers {
     /// Of the scores of each member's items, in groups that were asked the same.
     fn new(scores: &[Vec<f32>], groups: usize, tokens: usize, truncated: Option<f64>) -> Self {
         let (tied_items, disagreement) = spread(scores, groups);
-        Self { fitness: Fitness::from(member_scores(scores, groups)), tokens, tied_items, disagreement, truncated }
+        let asked = Asked { tokens, tied_items, disagreement, truncated };
+        Self { fitness: Fitness::from(member_scores(scores, groups)), asked }
     }
+}
 
-    /// Of a generation whose members were asked elsewhere.
+impl Asked {
+    /// With other members of the generation: tokens add up, and shares count by their tokens.
     #[cfg(feature = "learner")]
-    pub fn none(fitness: &Fitness) -> Self {
-        Self { fitness: fitness.clone(), tokens: 0, tied_items: 0.0, disagreement: 0.0, truncated: None }
-    }
-
-    /// With what other members of the generation answered: tokens add up, and shares count by their tokens.
-    #[cfg(feature = "learner")]
-    pub fn joined(self, others: &Self) -> Self {
+    pub fn joined(self, others: Self) -> Self {
         let tokens = self.tokens + others.tokens;
         let [own, other] = [self.tokens, others.tokens].map(|part| part as f64 / tokens.max(1) as f64);
         Self {
@@ -63,13 +67,12 @@ impl Answers {
             tied_items: own * self.tied_items + other * others.tied_items,
             disagreement: own * self.disagreement + other * others.disagreement,
             truncated: self.truncated.zip(others.truncated).map(|(a, b)| own * a + other * b),
-            ..self
         }
     }
 
     /// The report of the step that follows from them.
-    pub fn report(&self, generation: GenerationReport, seconds: f64, changed: Changed) -> StepReport {
-        let Self { tokens, tied_items, disagreement, truncated, .. } = *self;
+    pub fn report(self, generation: GenerationReport, seconds: f64, changed: Changed) -> StepReport {
+        let Self { tokens, tied_items, disagreement, truncated } = self;
         StepReport { generation, seconds, tokens, tied_items, disagreement, truncated, changed }
     }
 }
@@ -120,7 +123,7 @@ impl<M: CausalModel> Finetune<M> {
             log.append(&self.strategy, &answers.fitness)?;
             log.sync()?;
         }
-        Ok(answers.report(generation, start.elapsed().as_secs_f64(), changed))
+        Ok(answers.asked.report(generation, start.elapsed().as_secs_f64(), changed))
     }
 
     /// Asks the first pair, of a generation whose scores are logged.

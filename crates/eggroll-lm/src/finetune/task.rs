@@ -1,6 +1,6 @@
 //! Fine-tuning as a run of the learner.
 
-use super::steps::Answers;
+use super::steps::{Answers, Asked};
 use super::{Finetune, Lesson, StepReport};
 use crate::causal::CausalModel;
 use crate::error::Error;
@@ -72,7 +72,7 @@ impl<M: CausalModel> Finetune<M> {
         self.check_fresh("train")?;
         let training = METRICS.into_iter().fold(training, |all, name| all.metric_train(ScalarMetric::new(name)));
         let first = self.model.clone();
-        let mut task = FinetuneTask { finetune: self, lessons, answers: None, table: None, done: None };
+        let mut task = FinetuneTask { finetune: self, lessons, asked: None, table: None, done: None };
         let result = training.launch(first.clone(), &mut task);
         let done = task.done;
         let outcome = match result {
@@ -108,8 +108,8 @@ impl<M: CausalModel> Finetune<M> {
 struct FinetuneTask<'a, M: CausalModel, L> {
     finetune: &'a mut Finetune<M>,
     lessons: &'a mut L,
-    /// What members of this process answered in the generation that is being made.
-    answers: Option<Answers>,
+    /// The members that this process has asked in the generation that is being made.
+    asked: Option<Asked>,
     /// The parameters that the run moves, once it has begun.
     table: Option<ParameterTable>,
     /// The generation whose model the host has.
@@ -135,7 +135,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     }
 
     fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), UserError> {
-        self.answers = None;
+        self.asked = None;
         // The replica that leads has it since `after_generation`.
         if self.done != Some(strategy.generation()) {
             self.finetune.follow(model, Some(strategy.parameters()));
@@ -145,13 +145,10 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     }
 
     fn evaluate(&mut self, _model: &M, population: &Population) -> Result<Fitness, UserError> {
-        let answers = self.finetune.ask_members(population, &self.lessons.lesson(population.generation())?)?;
-        let fitness = answers.fitness.clone();
+        let lesson = self.lessons.lesson(population.generation())?;
+        let Answers { fitness, asked } = self.finetune.ask_members(population, &lesson)?;
         // A replica may be given several slices.
-        self.answers = Some(match self.answers.take() {
-            Some(before) => answers.joined(&before),
-            None => answers,
-        });
+        self.asked = Some(self.asked.map_or(asked, |before| asked.joined(before)));
         Ok(fitness)
     }
 
@@ -170,13 +167,12 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
         self.now_at(report.generation + 1);
         let seconds = (times.ask + times.evaluate + times.tell).as_secs_f64();
         // Others may have asked all members.
-        let answers = self.answers.take();
-        let has_asked = answers.is_some();
-        let step = answers.unwrap_or_else(|| Answers::none(generation.fitness)).report(*report, seconds, changed);
+        let asked = self.asked.take();
+        let step = asked.unwrap_or_default().report(*report, seconds, changed);
         self.lessons.after_generation(&step)?;
-        let of_answers = [Some(step.tokens_per_second()), Some(step.tied_items), step.truncated];
-        let [tokens, tied, truncated] = of_answers.map(|number| number.filter(|_| has_asked));
-        let numbers = [tokens, tied, truncated, step.changed.share()];
+        let of_asked = |number| asked.map(|_| number);
+        let (tokens, tied) = (of_asked(step.tokens_per_second()), of_asked(step.tied_items));
+        let numbers = [tokens, tied, step.truncated, step.changed.share()];
         Ok(METRICS.into_iter().zip(numbers).filter_map(|(name, number)| Some((name.to_owned(), number?))).collect())
     }
 

@@ -2,60 +2,18 @@
 
 #[cfg(feature = "learner")]
 mod in_the_learner;
+#[path = "../shared/small.rs"]
+mod small;
 
 use burn::tensor::Device;
 use eggroll_core::{CustomNoiser, EggrollConfig, NoiseSourceConfig, OpenEsConfig, Role};
-use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
+use eggroll_lm::load::{LlamaConfig, Pretrained, SavedDtype};
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
 use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Lesson, Llama, SamplingConfig, Scored};
 use eggroll_run::parameter_digest;
 use eggroll_train::{Credit, CustomShaping, CustomSigma, EvolutionStrategyConfig, FitnessShaping, NoiseScale};
-use serde_json::json;
+use small::{config, tokenizer};
 use std::path::Path;
-
-/// A tokenizer of small letters and an end, which also begins texts if the model expects a beginning.
-fn tokenizer(folder: &Path, begins: bool) -> Tokenizer {
-    let vocab: serde_json::Map<String, serde_json::Value> =
-        ('a'..='z').enumerate().map(|(id, letter)| (letter.to_string(), id.into())).collect();
-    let end = json!({ "id": 26, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true });
-    let begin = begins.then(|| {
-        let text = [
-            json!({ "SpecialToken": { "id": "<end>", "type_id": 0 } }),
-            json!({ "Sequence": { "id": "A", "type_id": 0 } }),
-        ];
-        let special = json!({ "<end>": { "id": "<end>", "ids": [26], "tokens": ["<end>"] } });
-        json!({ "type": "TemplateProcessing", "single": text, "pair": text, "special_tokens": special })
-    });
-    let file = json!({
-        "version": "1.0", "added_tokens": [end], "normalizer": null, "pre_tokenizer": null, "post_processor": begin,
-        "decoder": { "type": "Fuse" }, "model": { "type": "BPE", "vocab": vocab, "merges": [] },
-    });
-    let config = match begins {
-        true => json!({ "eos_token": "<end>", "bos_token": "<end>" }),
-        false => json!({ "eos_token": "<end>" }),
-    };
-    std::fs::write(folder.join("tokenizer.json"), file.to_string()).unwrap();
-    std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).unwrap();
-    Tokenizer::from_folder(folder).unwrap()
-}
-
-fn config() -> LlamaConfig {
-    LlamaConfig {
-        vocab_size: 27,
-        hidden_size: 32,
-        intermediate_size: 48,
-        layers: 2,
-        heads: 4,
-        kv_heads: 2,
-        head_dim: 8,
-        rope_theta: 1e4,
-        rope_scaling: RopeScaling::None,
-        rms_norm_eps: 1e-5,
-        context_length: 32,
-        tied_head: false,
-        attention_bias: false,
-    }
-}
 
 fn settings() -> FinetuneConfig {
     FinetuneConfig::new().with_population_size(8).with_sigma(0.1)
