@@ -18,11 +18,11 @@ use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
 use eggroll::core::sync::locked;
-use eggroll::nats::{Coordinator, NatsConfig, NatsError, Worker, remove_run};
+use eggroll::nats::{Coordinator, NatsConfig, Worker, remove_run};
 use eggroll::prelude::*;
 use eggroll::run::distribution::Distribution;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
-use eggroll_examples::nats::Role;
+use eggroll_examples::nats::{Role, was_stopped};
 use eggroll_examples::{Ending, Failure, main_of};
 use serde_json::json;
 use spirals::{Classifier, Spirals};
@@ -113,9 +113,7 @@ fn run(args: &DistributedArgs, signals: &Signals) -> Result<Ending, Failure> {
         println!("{:?}", locked(&report));
     }
     let model = match trained {
-        Err(error) if matches!(NatsError::in_run(&error), Some(NatsError::Stopped { .. })) => {
-            return Ok(Ending::Stopped);
-        }
+        Err(error) if was_stopped(&error) => return Ok(Ending::Stopped),
         trained => trained?,
     };
     let generation = strategy.generation();

@@ -1,11 +1,13 @@
 //! Steps that several processes share: ranks of `mpirun`, or nodes of a run over NATS.
 
 use eggroll::lm::Error;
+#[cfg(feature = "nats")]
+use eggroll::nats::{Coordinator, NatsConfig, Worker, remove_run};
 use eggroll::run::distribution::{Communicator, Distribution, detect};
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;
 #[cfg(feature = "nats")]
-use eggroll_examples::nats::{NatsArgs, Role};
+use eggroll_examples::nats::{NatsArgs, Role, was_stopped};
 
 /// How the members of a step are shared with other processes. Ranks of `mpirun` share them without options.
 #[derive(clap::Args, Clone, Debug)]
@@ -27,13 +29,6 @@ pub struct SharingArgs {
     nats: NatsArgs,
 }
 
-/// This process's part of a run.
-pub struct Part {
-    pub distribution: Distribution,
-    /// Whether others have parts too.
-    pub is_shared: bool,
-}
-
 #[cfg(not(feature = "nats"))]
 impl SharingArgs {
     /// The names of the options.
@@ -47,8 +42,8 @@ impl SharingArgs {
     }
 
     /// Joins the others, if there are any.
-    pub fn join(&self, _signals: &Signals) -> Result<Part, Failure> {
-        ranks()
+    pub fn join(&self, has_steps: bool, _signals: &Signals) -> Result<Option<Distribution>, Failure> {
+        ranks(has_steps).map(Some)
     }
 }
 
@@ -64,39 +59,40 @@ impl SharingArgs {
         self.role == Role::Worker
     }
 
-    /// Joins the others, if there are any.
-    pub fn join(&self, signals: &Signals) -> Result<Part, Failure> {
-        use eggroll::nats::{Coordinator, NatsConfig, Worker, remove_run};
-
+    /// Joins the others, if there are any; `None` once the run is removed from the server.
+    pub fn join(&self, has_steps: bool, signals: &Signals) -> Result<Option<Distribution>, Failure> {
         let config = self.nats.config(&self.run, String::new())?;
         let config = NatsConfig { slice_members: self.slice, stop: signals.flag().clone(), ..config };
-        let distribution = match self.role {
-            Role::Alone => return ranks(),
-            Role::Coordinator => Distribution::of(Coordinator::connect(&config)?),
-            Role::Worker => Distribution::of(Worker::connect(&config)?),
+        Ok(Some(match self.role {
+            Role::Alone => ranks(has_steps)?,
             Role::Remove => {
                 remove_run(&config)?;
-                return Err(format!("the run {:?} is removed from the server", self.run).into());
+                return Ok(None);
             }
-        };
-        Ok(Part { distribution, is_shared: true })
+            _ if !has_steps => return Err(WITHOUT_STEPS.into()),
+            Role::Coordinator => Distribution::of(Coordinator::connect(&config)?),
+            Role::Worker => Distribution::of(Worker::connect(&config)?),
+        }))
     }
 }
 
 /// Whether a worker was told to stop.
 pub fn is_stop(error: &Error) -> bool {
-    #[cfg(feature = "nats")]
-    if let Error::Run(error) = error {
-        use eggroll::nats::NatsError;
-        return matches!(NatsError::in_run(error), Some(NatsError::Stopped { .. }));
+    match error {
+        #[cfg(feature = "nats")]
+        Error::Run(error) => was_stopped(error),
+        _ => false,
     }
-    let _ = error;
-    false
 }
 
+const WITHOUT_STEPS: &str =
+    "processes that share a run need --steps: learning rates that follow the clock would differ between them";
+
 /// A rank of the job that started this process, or the only one.
-fn ranks() -> Result<Part, Failure> {
+fn ranks(has_steps: bool) -> Result<Distribution, Failure> {
     let communicator = detect()?;
-    let is_shared = communicator.size() > 1;
-    Ok(Part { distribution: Distribution::new(communicator), is_shared })
+    if communicator.size() > 1 && !has_steps {
+        return Err(WITHOUT_STEPS.into());
+    }
+    Ok(Distribution::new(communicator))
 }

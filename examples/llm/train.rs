@@ -4,7 +4,7 @@ use crate::args::{LlmArgs, LlmLimits, LlmSettings};
 use crate::chart;
 use crate::lessons::TaskLessons;
 use crate::measure::{self, Speed};
-use crate::sharing::{self, Part};
+use crate::sharing;
 use crate::task::{LlmTask, Score};
 use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
@@ -40,7 +40,6 @@ struct SavedLlmRun {
 }
 
 pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
-    let Part { distribution, is_shared } = args.sharing.join(signals)?;
     // A worker has no files of the run: what it needs is on the server.
     let own = args.sharing.is_worker().then(tempfile::tempdir).transpose()?;
     let folder = RunFolder::new(own.as_ref().map_or(args.out.as_path(), |own| own.path()));
@@ -56,12 +55,7 @@ pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
     };
     settings.validate()?;
     limits.validate()?;
-    if is_shared && limits.steps.is_none() {
-        return Err(
-            "processes that share a run need --steps: learning rates that follow the clock would differ between them"
-                .into(),
-        );
-    }
+    let Some(distribution) = args.sharing.join(limits.steps.is_some(), signals)? else { return Ok(Ending::Finished) };
     let pretrained = settings.open()?;
     let saved = SavedLlmRun { settings, limits };
     let run = LlmRun { saved: &saved, args, settings: &saved.settings, limits, folder: &folder, signals };

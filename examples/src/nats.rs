@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use clap::{Args, ValueEnum};
-use eggroll::nats::{ConnectOptions, NatsConfig};
+use eggroll::nats::{ConnectOptions, NatsConfig, NatsError};
+use eggroll::run::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
@@ -87,4 +88,9 @@ impl NatsArgs {
         let node = self.node.clone().unwrap_or_else(|| config.node.clone());
         Ok(NatsConfig { options, node, version, ..config })
     }
+}
+
+/// Whether a node ends because it was told to.
+pub fn was_stopped(error: &Error) -> bool {
+    matches!(NatsError::in_run(error), Some(NatsError::Stopped { .. }))
 }
