@@ -41,6 +41,9 @@ pub struct LlmArgs {
     /// Instead of training: measure tokens per second.
     #[arg(long, conflicts_with_all = ["resume", "probe"])]
     pub throughput: bool,
+    /// Instead of training: read answers of --task countdown or conciseness from the standard input and write their scores, for `eggroll verify --reward`.
+    #[arg(long, conflicts_with_all = ["resume", "probe", "throughput"])]
+    pub grade: bool,
     /// With --throughput: compare with llama.cpp on the same file, through Python's llama-cpp-python.
     #[arg(long, requires = "throughput")]
     pub llama_cpp: bool,
@@ -166,6 +169,7 @@ pub enum Mode {
     Train,
     Probe,
     Throughput,
+    Grade,
 }
 
 /// Of the model and its noise: all that a measurement takes.
@@ -182,6 +186,7 @@ impl LlmArgs {
                 let used = [&OF_NOISE[..], &["precision", "llama-cpp", "python"]].concat();
                 return given.refuse_all_but(&used, "with --throughput, which trains nothing");
             }
+            Mode::Grade => return given.refuse_all_but(&["grade", "task"], "with --grade, which trains nothing"),
             Mode::Probe => {
                 let unused = [&OF_TRAINING[..], &ObserverArgs::NAMES, &SharingArgs::names()].concat();
                 given.refuse(&unused, "with --probe, which trains nothing")?;
@@ -203,9 +208,10 @@ impl LlmArgs {
     }
 
     pub fn mode(&self) -> Mode {
-        match (self.probe, self.throughput) {
-            (true, _) => Mode::Probe,
-            (_, true) => Mode::Throughput,
+        match self {
+            Self { probe: true, .. } => Mode::Probe,
+            Self { throughput: true, .. } => Mode::Throughput,
+            Self { grade: true, .. } => Mode::Grade,
             _ => Mode::Train,
         }
     }

@@ -3,7 +3,7 @@
 use crate::args::{LlmLimits, LlmSettings};
 use crate::task::{LlmBatch, LlmTask, Score};
 use crate::train::{ACCURACY, SCORE};
-use eggroll::lm::{CausalModel, Finetune, Lesson, Lessons, StepReport};
+use eggroll::lm::{CausalModel, Finetune, Lesson, Lessons, StepReport, WrittenLesson};
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::step_statistics;
 use eggroll::run::{Interrupter, JsonLines, Scalars, print_line};
@@ -14,6 +14,8 @@ use std::time::Instant;
 
 /// Accuracy on dev data, one line for each evaluation.
 const POINTS: &str = "curve.jsonl";
+/// What members were asked, one line for each step: `eggroll verify` asks some again.
+const LESSONS: &str = "lessons.jsonl";
 /// What training has taken, one line for each step.
 const COSTS: &str = "costs.jsonl";
 
@@ -80,6 +82,7 @@ pub struct TaskLessons<'a, M> {
 struct LlmLogs {
     points: JsonLines,
     costs: JsonLines,
+    lessons: JsonLines,
 }
 
 impl<'a, M> TaskLessons<'a, M> {
@@ -117,8 +120,11 @@ impl<M: CausalModel> Lessons<M> for TaskLessons<'_, M> {
         let done = strategy.generation();
         let Some(folder) = self.folder else { return Ok(()) };
         let [points, costs] = [POINTS, COSTS].map(|name| folder.file(name));
-        self.logs =
-            Some(LlmLogs { points: JsonLines::open(&points, done + 1)?, costs: JsonLines::open(&costs, done + 1)? });
+        self.logs = Some(LlmLogs {
+            points: JsonLines::open(&points, done + 1)?,
+            costs: JsonLines::open(&costs, done + 1)?,
+            lessons: JsonLines::open(folder.file(LESSONS), done)?,
+        });
         self.points = JsonLines::read(&points)?;
         if let Some(Cost { seconds, tokens, .. }) = JsonLines::read(&costs)?.pop() {
             (self.clock.done, self.tokens) = (seconds, tokens);
@@ -149,7 +155,12 @@ impl<M: CausalModel> Lessons<M> for TaskLessons<'_, M> {
     fn after_generation(&mut self, report: &StepReport) -> Result<(), Failure> {
         self.clock.end_step();
         self.tokens += report.tokens;
-        let generation = report.generation.generation + 1;
+        let generation = report.generation.generation;
+        // Others may have asked all members.
+        let batch = self.task.batch(generation, self.settings);
+        let asked = WrittenLesson::new(generation, &self.task.lesson(&batch));
+        self.logs().lessons.write(&asked)?;
+        let generation = generation + 1;
         let cost = Cost { generation, seconds: self.clock.seconds(), tokens: self.tokens };
         self.logs().costs.write(&cost)?;
         self.stop_in_time();

@@ -9,6 +9,7 @@
 
 mod args;
 mod chart;
+mod grade;
 mod lessons;
 mod measure;
 mod peer;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
             Mode::Train => return train::run(&args, &signals),
             Mode::Probe => train::probe(&args, &signals)?,
             Mode::Throughput => measure::run(&args, &signals)?,
+            Mode::Grade => grade::run(&args)?,
         }
         Ok(Ending::Finished)
     };

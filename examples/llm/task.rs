@@ -55,7 +55,7 @@ impl LlmTask {
                 let in_chat = |prompt: &Prompt| finetune.in_chat(prompt.clone());
                 let splits = conciseness::prompts()
                     .try_map(|prompts| prompts.iter().map(in_chat).collect::<Result<_, Error>>())?;
-                Self::Reward { splits, reward: Box::new(Conciseness), sampling, warm_up: Vec::new() }
+                Self::Reward { splits, reward: reward(settings.task)?, sampling, warm_up: Vec::new() }
             }
             TaskName::Countdown => {
                 let problems = countdown::problems(settings.seed);
@@ -69,7 +69,7 @@ impl LlmTask {
                 let warm_up: Vec<Item> = problems.train[0].iter().map(solution).collect::<Result<_, _>>()?;
                 finetune.check_items(&warm_up)?;
                 let splits = problems.try_map(|problems| problems.iter().map(prompt).collect::<Result<_, Error>>())?;
-                Self::Reward { splits, reward: Box::new(CountdownReward), sampling, warm_up: vec![warm_up] }
+                Self::Reward { splits, reward: reward(settings.task)?, sampling, warm_up: vec![warm_up] }
             }
         };
         if let Self::Reward { splits: Splits { train, dev, test }, reward, sampling, .. } = &task {
@@ -165,6 +165,17 @@ impl LlmTask {
             }
             Self::Reward { splits, .. } => splits.test.iter().take(3).cloned().collect(),
         })
+    }
+}
+
+/// The reward of a task.
+pub fn reward(task: TaskName) -> Result<Box<dyn GradedReward>, Failure> {
+    match task {
+        TaskName::Conciseness => Ok(Box::new(Conciseness)),
+        TaskName::Countdown => Ok(Box::new(CountdownReward)),
+        TaskName::Words | TaskName::Sft => {
+            Err("the tasks words and sft have no reward: their scores are likelihoods".into())
+        }
     }
 }
 

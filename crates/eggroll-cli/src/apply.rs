@@ -1,25 +1,21 @@
 //! A fine-tuned model of its pretrained one and a log.
 
+use crate::tune::TuneArgs;
 use burn::tensor::Device;
 use clap::{Args, ValueEnum};
-use eggroll_lm::load::{ModelConfig, Pretrained, SavedDtype, save_model};
+use eggroll_lm::load::{Pretrained, SavedDtype, save_model};
 use eggroll_lm::{CausalModel, Error, Llama, Rwkv7};
-use eggroll_run::{parameter_digest, replay};
+use eggroll_run::{SavedError, parameter_digest, replay};
 use std::path::PathBuf;
 
 /// What is made of what.
 #[derive(Args)]
 pub struct ApplyArgs {
-    /// The pretrained model that the run began with: a Hugging Face folder or a GGUF file.
-    model: PathBuf,
-    /// The replay log of the run.
-    log: PathBuf,
+    #[command(flatten)]
+    tune: TuneArgs,
     /// The folder of the fine-tuned model, as Hugging Face's transformers reads it.
     #[arg(long)]
     out: PathBuf,
-    /// The step whose model is made. Default: the last one.
-    #[arg(long, value_name = "STEP")]
-    until: Option<u64>,
     /// Number format of the saved weights. The run itself has float32, which the others round.
     #[arg(long, value_enum, default_value_t = Dtype::Bf16)]
     dtype: Dtype,
@@ -48,10 +44,9 @@ impl From<Dtype> for SavedDtype {
 ///
 /// Those of loading, of [`replay`] and of saving.
 pub fn run(args: &ApplyArgs) -> Result<String, Error> {
-    let pretrained = Pretrained::open(&args.model)?;
-    match pretrained.config {
-        ModelConfig::Rwkv7(_) => apply::<Rwkv7>(args, pretrained),
-        _ => apply::<Llama>(args, pretrained),
+    match args.tune.open()? {
+        (pretrained, true) => apply::<Rwkv7>(args, pretrained),
+        (pretrained, false) => apply::<Llama>(args, pretrained),
     }
 }
 
@@ -59,7 +54,13 @@ fn apply<M: CausalModel>(args: &ApplyArgs, pretrained: Pretrained) -> Result<Str
     let Pretrained { config, weights, tokenizer, chat_template } = pretrained;
     let first = M::load(&config, &weights, &Device::flex())?;
     drop(weights);
-    let (strategy, model) = replay(&args.log, first, args.until)?;
+    let (strategy, model) = match replay(&args.tune.log, first, args.tune.until) {
+        Err(eggroll_run::Error::Saved(SavedError::ReplayCredit { .. })) => {
+            let tuned = args.tune.verify::<M>(args.tune.open()?.0, 0.0, 0)?.finetune;
+            (tuned.strategy().clone(), tuned.model().clone())
+        }
+        replayed => replayed?,
+    };
     save_model(&args.out, &config, &tokenizer, chat_template.as_ref(), model.tensors(), args.dtype.into())?;
     let (steps, out) = (strategy.generation(), args.out.display());
     Ok(format!("{out}: the model after step {steps}, parameter digest {}", parameter_digest(&model)))

@@ -1,10 +1,14 @@
 //! The program `eggroll`.
 //!
-//! `eggroll apply MODEL RUN.replay --out FOLDER` makes a fine-tuned language model of the pretrained one and a replay log.
+//! `eggroll apply MODEL RUN.replay --out FOLDER` makes a fine-tuned language model of the pretrained one and a replay log; `eggroll verify MODEL RUN.replay` asks a
+//! random share of the members again.
 
 #![forbid(unsafe_code)]
 
 mod apply;
+mod reward;
+mod tune;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -24,11 +28,16 @@ struct Cli {
 enum Command {
     /// Make the fine-tuned model, bit for bit as the run made it.
     Apply(apply::ApplyArgs),
+    /// Ask a random share of the members again: do model, log and reward belong together?
+    Verify(verify::VerifyArgs),
 }
 
 fn main() -> ExitCode {
-    let Cli { command: Command::Apply(args) } = Cli::parse();
-    match apply::run(&args) {
+    let done = match Cli::parse().command {
+        Command::Apply(args) => apply::run(&args),
+        Command::Verify(args) => verify::run(&args),
+    };
+    match done {
         Ok(done) => {
             println!("{done}");
             ExitCode::SUCCESS

@@ -2,10 +2,12 @@
 
 use crate::host::Decoder;
 use eggroll_train::Population;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// A prompt and the completion whose probability is asked for, in tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A prompt and the completion whose probability is asked for, in tokens. In JSON: `{"prompt": [1, 2], "completion": [3]}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "ItemTokens", into = "ItemTokens")]
 pub struct Item {
     tokens: Vec<u32>,
     prompt: usize,
@@ -40,6 +42,26 @@ impl Item {
     /// Number of tokens of prompt and completion.
     pub fn tokens(&self) -> usize {
         self.tokens.len()
+    }
+}
+
+/// An item as files have it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemTokens {
+    prompt: Vec<u32>,
+    completion: Vec<u32>,
+}
+
+impl From<ItemTokens> for Item {
+    fn from(tokens: ItemTokens) -> Self {
+        Self::new(&tokens.prompt, &tokens.completion)
+    }
+}
+
+impl From<Item> for ItemTokens {
+    fn from(item: Item) -> Self {
+        Self { prompt: item.prompt().to_vec(), completion: item.completion().to_vec() }
     }
 }
 

@@ -51,5 +51,5 @@ pub use log::CsvLog;
 #[cfg(feature = "tensorboard")]
 pub use log::TensorBoardLog;
 pub use log::{JsonLines, LogRow};
-pub use replay::{ReplayLog, replay, replay_evaluated, replay_from, replay_range};
+pub use replay::{ReplayLog, Verified, VerifyConfig, replay, replay_evaluated, replay_from, replay_range, verify};
 pub use training_loop::TrainingLoop;

@@ -1,51 +1,17 @@
-//! The program on the files of a small run.
+//! Models that are made of a log.
 
-#[path = "../../eggroll-lm/tests/shared/small.rs"]
-mod small;
-
-use burn::tensor::Device;
-use eggroll_lm::load::{Pretrained, SavedDtype};
-use eggroll_lm::{FinetuneConfig, Items, Llama};
+use crate::{apply, completions, pretrained, settings, tuned};
+use eggroll_lm::load::Pretrained;
+use eggroll_lm::{FinetuneConfig, Llama};
 use eggroll_run::parameter_digest;
-use small::{config, tokenizer};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-/// A model of small letters in a folder, with weights of a seed.
-fn pretrained(folder: PathBuf, seed: u64) -> PathBuf {
-    std::fs::create_dir(&folder).unwrap();
-    let device = Device::flex();
-    device.seed(seed);
-    let made =
-        FinetuneConfig::new().init_with(Llama::new(&config(), &device), tokenizer(&folder, false), None).unwrap();
-    made.save(&folder, SavedDtype::F32).unwrap();
-    folder
-}
-
-fn apply(model: &Path, log: &Path, out: &Path, more: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_eggroll"));
-    command.arg("apply").args([model, log]).arg("--out").arg(out).args(more).output().unwrap()
-}
-
-/// A run of five steps; the digests of its models after each.
-fn tuned(model: &Path, log: &Path) -> Vec<String> {
-    let settings = FinetuneConfig::new().with_population_size(8).with_sigma(0.1);
-    let finetune = settings.init::<Llama>(Pretrained::open(model).unwrap()).unwrap();
-    let mut finetune = finetune.with_replay_log(log).unwrap();
-    let item = [finetune.item("abc", "x").unwrap(), finetune.item("hello", "yz").unwrap()];
-    let step = |_| {
-        finetune.learn(Items::Shared(&item)).unwrap();
-        parameter_digest(finetune.model())
-    };
-    (0..5).map(step).collect()
-}
+use std::path::Path;
 
 #[test]
 fn a_log_makes_the_tuned_model() {
     let folder = tempfile::tempdir().unwrap();
     let model = pretrained(folder.path().join("model"), 7);
     let (log, out) = (folder.path().join("run.replay"), folder.path().join("tuned"));
-    let digests = tuned(&model, &log);
+    let digests = tuned(&model, &log, settings(), completions);
     assert!(digests.windows(2).all(|two| two[0] != two[1]), "canary: every step moves the model");
     for (more, steps) in [(&["--until", "2"][..], 2), (&["--dtype", "f32"], 5)] {
         let output = apply(&model, &log, &out, more);
@@ -64,7 +30,7 @@ fn other_models_and_logs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let [model, other] = [("model", 7), ("other", 8)].map(|(name, seed)| pretrained(folder.path().join(name), seed));
     let (log, out) = (folder.path().join("run.replay"), folder.path().join("tuned"));
-    tuned(&model, &log);
+    tuned(&model, &log, settings(), completions);
     let refused = |model: &Path, log: &Path, more: &[&str], word: &str| {
         let output = apply(model, log, &out, more);
         let said = String::from_utf8(output.stderr).unwrap();

@@ -8,12 +8,14 @@ mod report;
 mod steps;
 #[cfg(feature = "learner")]
 mod task;
+mod written;
 
 pub use config::FinetuneConfig;
 pub use report::{Completion, StepReport};
 pub use steps::Lesson;
 #[cfg(feature = "learner")]
 pub use task::Lessons;
+pub use written::{Questions, WrittenLesson};
 
 use crate::causal::CausalModel;
 use crate::error::Error;
@@ -24,9 +26,13 @@ use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
 use burn::tensor::Device;
-use eggroll_run::{ReplayLog, SavedError, difference, replay_evaluated, replay_from, replay_range};
+use eggroll_run::{
+    ReplayLog, SavedError, UserError, Verified, VerifyConfig, difference, replay_evaluated, replay_from, replay_range,
+    verify,
+};
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Population};
 use serde_json::Value;
+use std::ops::Range;
 use std::path::Path;
 
 /// A pretrained language model that is being fine-tuned.
@@ -65,6 +71,17 @@ pub struct Finetune<M: CausalModel> {
     log: Option<ReplayLog>,
     /// Steps so far: inside a run of the learner the strategy is the run's.
     steps: u64,
+}
+
+/// What [`Finetune::verify`] has looked at; nothing differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// Steps of the log.
+    pub steps: u64,
+    /// Members that were asked again, of all steps.
+    pub evaluated: u64,
+    /// Members of all steps.
+    pub members: u64,
 }
 
 impl FinetuneConfig {
@@ -158,10 +175,42 @@ impl<M: CausalModel> Finetune<M> {
             let (strategy, model) = (finetune.strategy.clone(), finetune.model.clone());
             let again = |model: &M, population: &Population| {
                 model.update_host(&mut finetune.host, &population.perturbation().table);
-                Ok(finetune.ask_first(population, &lesson(population.generation()))?.fitness)
+                Ok(finetune.ask_some(population, 0..2, &lesson(population.generation()))?.fitness)
             };
             replay_evaluated(path, strategy, model, None, again)
         })
+    }
+
+    /// Makes the steps of a log again, to which nothing is written, and evaluates a random share of its pairs ([`verify`]): whether the log, this model, the
+    /// precision, the lessons and their rewards belong together. The model is the log's last one afterwards, or that of before if there is an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_replay_log_of`](Self::with_replay_log_of), with what `lesson` returned.
+    pub fn verify<'a>(
+        &mut self,
+        path: impl AsRef<Path>,
+        config: &VerifyConfig,
+        mut lesson: impl FnMut(u64) -> Result<Lesson<'a>, UserError>,
+    ) -> Result<Verification, Error> {
+        self.check_fresh("verify")?;
+        let (strategy, first) = (self.strategy.clone(), self.model.clone());
+        let mut host_is_of = strategy.generation();
+        let ask = |model: &M, population: &Population, members: Range<usize>| {
+            if host_is_of != population.generation() {
+                host_is_of = population.generation();
+                model.update_host(&mut self.host, &population.perturbation().table);
+            }
+            Ok(self.ask_some(population, members, &lesson(population.generation())?)?.fitness)
+        };
+        let verified = verify(path.as_ref(), strategy, first, config, ask).map_err(other_settings);
+        let result = verified.map(|Verified { strategy, model, evaluated, members }| {
+            (self.strategy, self.model) = (strategy, model);
+            self.steps = self.strategy.generation();
+            Verification { steps: self.steps, evaluated, members }
+        });
+        self.host = self.model.to_host(self.config.precision);
+        result
     }
 
     /// Makes the steps of a log again, if it has any, and continues it.

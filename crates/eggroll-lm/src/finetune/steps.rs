@@ -12,6 +12,7 @@ use crate::scoring::Scored;
 use eggroll_core::scope;
 use eggroll_train::{Fitness, GenerationReport, Population};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::time::Instant;
 
 /// What the members of a generation are asked, and how their answers are scored.
@@ -126,13 +127,16 @@ impl<M: CausalModel> Finetune<M> {
         Ok(answers.asked.report(generation, start.elapsed().as_secs_f64(), changed))
     }
 
-    /// Asks the first pair, of a generation whose scores are logged.
-    pub(super) fn ask_first(&self, population: &Population, lesson: &Lesson) -> Result<Answers, Error> {
-        let first = population.slice(0..2);
+    /// Asks some members, of a generation whose scores are logged; all of them where members are compared with their group.
+    pub(super) fn ask_some(
+        &self,
+        population: &Population,
+        members: Range<usize>,
+        lesson: &Lesson,
+    ) -> Result<Answers, Error> {
         match lesson {
-            // Members are compared with their group.
             Lesson::Completions(Items::Groups(_)) => self.ask_members(population, lesson),
-            _ => self.ask_members(&first, lesson),
+            _ => self.ask_members(&population.slice(members), lesson),
         }
     }
 

@@ -155,7 +155,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     fn evaluate_again(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
         self.finetune.follow(model, Some(&population.perturbation().table));
         let lesson = self.lessons.lesson(population.generation())?;
-        Ok(self.finetune.ask_first(population, &lesson)?.fitness)
+        Ok(self.finetune.ask_some(population, 0..2, &lesson)?.fitness)
     }
 
     fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, UserError> {

@@ -9,8 +9,11 @@ use burn::tensor::Device;
 use eggroll_core::{CustomNoiser, EggrollConfig, NoiseSourceConfig, OpenEsConfig, Role};
 use eggroll_lm::load::{LlamaConfig, Pretrained, SavedDtype};
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
-use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Lesson, Llama, SamplingConfig, Scored};
-use eggroll_run::parameter_digest;
+use eggroll_lm::{
+    Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Lesson, Llama, SamplingConfig, Scored, Verification,
+    WrittenLesson,
+};
+use eggroll_run::{VerifyConfig, parameter_digest};
 use eggroll_train::{Credit, CustomShaping, CustomSigma, EvolutionStrategyConfig, FitnessShaping, NoiseScale};
 use small::{config, tokenizer};
 use std::path::Path;
@@ -117,6 +120,44 @@ fn a_log_of_means_needs_no_lessons() {
     let digest = parameter_digest(first.model());
     drop(first);
     assert_eq!(parameter_digest(means().model()), digest);
+}
+
+/// Members of groups are compared with each other, so all are asked. A log that is refused leaves the model as it was.
+#[test]
+fn a_log_is_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let mut run = finetune(settings()).with_replay_log(&path).unwrap();
+    let groups = items(&run).into_iter().take(2).map(|item| vec![item]).collect::<Vec<_>>();
+    let written = |generation| WrittenLesson::new(generation, &Lesson::Completions(Items::Groups(&groups)));
+    let none = |_: &Prompt, _: &str| 0.0;
+    for generation in 0..4 {
+        let line = serde_json::to_string(&written(generation)).unwrap();
+        let read: WrittenLesson = serde_json::from_str(&line).unwrap();
+        assert_eq!(read, written(generation), "{line}");
+        run.step(&read.lesson(&none)).unwrap();
+    }
+    let members = settings().population_size as u64;
+    let sample = VerifyConfig { share: 0.2, seed: 1, until: None };
+    let mut again = finetune(settings());
+    let first = parameter_digest(again.model());
+    let error = again.verify(&path, &sample, |_| Err("no lessons".into())).unwrap_err();
+    assert_eq!(error.to_string(), "no lessons");
+    assert_eq!(
+        (parameter_digest(again.model()), again.score(&groups[0]).unwrap()),
+        (first, finetune(settings()).score(&groups[0]).unwrap())
+    );
+    let [one, other] = [written(0), WrittenLesson::new(0, &Lesson::Completions(Items::Shared(&groups[0])))];
+    let error = again.verify(&path, &VerifyConfig { share: 1.0, ..sample }, |_| Ok(other.lesson(&none))).unwrap_err();
+    assert!(error.to_string().contains("generation 0 does not give the logged fitness"), "{error}");
+    let Verification { steps, evaluated, members: all } =
+        again.verify(&path, &sample, |_| Ok(one.lesson(&none))).unwrap();
+    assert_eq!((steps, all), (4, 4 * members));
+    assert!(evaluated > 0 && evaluated < all && evaluated.is_multiple_of(members), "{evaluated} of {all}");
+    assert_eq!(parameter_digest(again.model()), parameter_digest(run.model()));
+    assert_eq!(again.score(&groups[0]).unwrap(), run.score(&groups[0]).unwrap());
+    let late = again.verify(&path, &sample, |_| Ok(one.lesson(&none))).unwrap_err();
+    assert!(matches!(late, Error::TooLate { call: "verify", steps: 4, .. }), "{late}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Schedules at a time.
-const THREADS: usize = 4;
+const THREADS: usize = 12;
 
 /// What the server does to its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
 //! Checkpoints and replay logs that cannot be used.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Why a checkpoint or a replay log is refused.
@@ -128,13 +129,16 @@ pub enum SavedError {
     },
     /// An evaluation that does not give the fitness of the log.
     #[error(
-        "{path}: the evaluation of generation {generation} does not give the logged fitness: it has other data, or another score"
+        "{path}: the evaluation of generation {generation} does not give the logged fitness of members {}..{}: it has other data, \
+         another score, or another number format, or the log was changed", .members.start, .members.end
     )]
     ReplayFitness {
         /// The log.
         path: PathBuf,
         /// The generation.
         generation: u64,
+        /// The members that were evaluated.
+        members: Range<usize>,
     },
 }
 

@@ -5,6 +5,7 @@
 
 mod log;
 mod record;
+mod verify;
 
 use crate::append_file::Tail;
 use crate::digest::parameter_digest;
@@ -17,6 +18,7 @@ use eggroll_train::{Credit, EvolutionStrategy, Fitness, Population, RunningSetti
 use log::Log;
 pub(crate) use record::Recorded;
 use record::{Check, FORMAT, Header, encode_settings};
+pub use verify::{Verified, VerifyConfig, verify};
 
 use std::io;
 use std::ops::Range;
@@ -327,10 +329,8 @@ pub fn replay_evaluated<M: Module>(
     log.check_strategy(&strategy)?;
     log.replay(strategy, model, until, |model, population, scores| {
         let fitness = evaluate(model, population).map_err(Error::User)?;
-        if scores.is_of(&fitness, population.count()) {
-            return Ok(fitness);
-        }
-        let other = || SavedError::ReplayFitness { path: path.to_owned(), generation: population.generation() };
-        scores.completing(&fitness, population.count()).ok_or_else(|| other().into())
+        let (members, count) = (fitness.values().len() / fitness.tasks(), population.count());
+        verify::compare(path, &scores, &fitness, population.generation(), &(0..members.min(count)), count)?;
+        Ok(if members == count { fitness } else { scores.completing(&fitness) })
     })
 }

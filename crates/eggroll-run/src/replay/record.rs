@@ -12,6 +12,7 @@
 use eggroll_train::{EvolutionStrategyConfig, Fitness, RunningSettings};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::ops::Range;
 
 pub(super) const FORMAT: u32 = 1;
 
@@ -136,24 +137,29 @@ impl Recorded {
         }
     }
 
-    /// Whether these are the scores of a fitness of `members`, bit for bit.
-    pub fn is_of(&self, fitness: &Fitness, members: usize) -> bool {
-        match (self, fitness.integers()) {
-            (Self::Signs(signs), _) => *signs == fitness.pair_signs(members),
-            (Self::Integers(scores), integers) => integers == Some(scores),
-            (Self::Floats(scores), None) => bits(scores) == bits(fitness.values()),
-            (Self::Floats(_), Some(_)) => false,
+    /// Scores that each of so many members has.
+    pub fn parts(&self, members: usize) -> usize {
+        match self {
+            Self::Floats(scores) => scores.len() / members,
+            Self::Integers(scores) => scores.len() / members,
+            Self::Signs(_) => 1,
         }
     }
 
-    /// The scores of all `members` as those of the tasks of `fitness`, if it has some of the first members and they are the same, bit for bit.
-    pub fn completing(&self, fitness: &Fitness, members: usize) -> Option<Fitness> {
-        let (Self::Floats(scores), None, tasks) = (self, fitness.integers(), fitness.tasks()) else { return None };
-        let first = fitness.values().len() / tasks;
-        let all = scores.len() == tasks * members && (1..members).contains(&first);
-        let rows = || scores.chunks_exact(members).zip(fitness.values().chunks_exact(first));
-        let same = all && rows().all(|(logged, found)| bits(&logged[..first]) == bits(found));
-        same.then(|| Fitness::from(scores.clone()).with_tasks(tasks).with_steps(fitness.steps()))
+    /// Whether a fitness of some members, of all `count`, has the scores of these, bit for bit. Signs are compared for all members only: what
+    /// a score that is no number counts for depends on the others.
+    pub fn agrees(&self, fitness: &Fitness, members: &Range<usize>, count: usize) -> bool {
+        match (self, fitness.integers()) {
+            (Self::Signs(signs), _) => *members == (0..count) && *signs == fitness.pair_signs(count),
+            (Self::Integers(scores), Some(found)) => part_of(scores, found, members, count),
+            (Self::Floats(scores), None) => part_of(&bits(scores), &bits(fitness.values()), members, count),
+            _ => false,
+        }
+    }
+
+    /// The fitness of all `members` with the parts of `fitness`, which has some of them.
+    pub fn completing(self, fitness: &Fitness) -> Fitness {
+        self.into_fitness().with_tasks(fitness.tasks()).with_steps(fitness.steps())
     }
 
     /// A fitness that makes the same update.
@@ -188,8 +194,16 @@ impl Recorded {
     }
 }
 
+/// Bits, alike for all that are no numbers: processors differ in which of these an operation gives.
 fn bits(scores: &[f32]) -> Vec<u32> {
-    scores.iter().map(|score| score.to_bits()).collect()
+    scores.iter().map(|score| if score.is_nan() { f32::NAN } else { *score }.to_bits()).collect()
+}
+
+/// Whether `[parts, members]` of some members are those of all `count`.
+fn part_of<T: PartialEq>(all: &[T], some: &[T], members: &Range<usize>, count: usize) -> bool {
+    let rows = || all.chunks_exact(count).zip(some.chunks_exact(members.len()));
+    let fits = !members.is_empty() && members.end <= count && all.len() * members.len() == some.len() * count;
+    fits && rows().all(|(all, some)| all[members.clone()] == *some)
 }
 
 /// The record of settings from a generation on, in the log of that check.

@@ -20,5 +20,6 @@ mod running_settings;
 mod starts;
 mod support;
 mod torture;
+mod verify;
 
 pub use support::{child, copy};

@@ -1,0 +1,74 @@
+//! A pretrained model, the log of its fine-tune, and what it was asked.
+
+use crate::reward::RewardProgram;
+use clap::Args;
+use eggroll_core::transformer::Precision;
+use eggroll_lm::load::{ModelConfig, Pretrained};
+use eggroll_lm::{CausalModel, Error, Finetune, FinetuneConfig, Verification, WrittenLesson};
+use eggroll_run::{JsonLines, VerifyConfig, replay};
+use std::path::PathBuf;
+
+/// The file of what was asked, next to the log.
+const LESSONS: &str = "lessons.jsonl";
+
+/// What belongs together.
+#[derive(Args)]
+pub struct TuneArgs {
+    /// The pretrained model that the run began with: a Hugging Face folder or a GGUF file.
+    pub model: PathBuf,
+    /// The replay log of the run.
+    pub log: PathBuf,
+    /// What every step was asked, a line of JSON each, as the example llm writes it. Default: lessons.jsonl next to the log.
+    #[arg(long, value_name = "FILE")]
+    lessons: Option<PathBuf>,
+    /// The program that grades answers, for runs that learned from rewards. It is given a line of JSON for each, {"prompt": {"prompt": …}, "completion": …},
+    /// and answers each with a number in a line.
+    #[arg(long, value_name = "COMMAND")]
+    reward: Option<String>,
+    /// Number format of the members' products in the run: f32, bf16 or int8.
+    #[arg(long, default_value_t, value_parser = precision)]
+    precision: Precision,
+    /// The step to end with. Default: the last one.
+    #[arg(long, value_name = "STEP")]
+    pub until: Option<u64>,
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    let found = Precision::ALL.into_iter().find(|precision| precision.to_string() == text);
+    found.ok_or_else(|| "expected f32, bf16 or int8".to_owned())
+}
+
+/// A model that has been made again.
+pub struct Tuned<M: CausalModel> {
+    pub finetune: Finetune<M>,
+    pub verification: Verification,
+}
+
+impl TuneArgs {
+    /// Opens the pretrained model; whether it is an RWKV, and not a Llama.
+    pub fn open(&self) -> Result<(Pretrained, bool), Error> {
+        let pretrained = Pretrained::open(&self.model)?;
+        let is_rwkv = matches!(pretrained.config, ModelConfig::Rwkv7(_));
+        Ok((pretrained, is_rwkv))
+    }
+
+    /// Makes the steps of the log again, and asks a share of the members what they were asked.
+    pub fn verify<M: CausalModel>(&self, pretrained: Pretrained, share: f64, seed: u64) -> Result<Tuned<M>, Error> {
+        let finetune = FinetuneConfig::new().with_precision(self.precision).init::<M>(pretrained)?;
+        let (strategy, _) = replay(&self.log, finetune.model().clone(), Some(0))?;
+        let mut finetune = finetune.with_strategy(strategy.config().clone())?;
+        let path = self.lessons.clone().unwrap_or_else(|| self.log.with_file_name(LESSONS));
+        let lessons = JsonLines::read::<WrittenLesson>(&path)?;
+        let reward = RewardProgram::new(self.reward.clone());
+        let config = VerifyConfig { share, seed, until: self.until };
+        let lesson = |step: u64| {
+            let found = lessons.iter().find(|lesson| lesson.generation == step);
+            let found = found.ok_or_else(|| format!("{}: no line of generation {step}", path.display()))?;
+            Ok(found.lesson(&reward))
+        };
+        let verified = finetune.verify(&self.log, &config, lesson);
+        // What the program could not grade is no score, and differs from the run's.
+        reward.failure().map_or(Ok(()), |failure| Err(eggroll_run::Error::User(failure.into())))?;
+        Ok(Tuned { verification: verified?, finetune })
+    }
+}

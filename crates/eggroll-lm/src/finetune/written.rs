@@ -1,0 +1,58 @@
+//! Lessons in a file.
+
+use super::Lesson;
+use crate::items::{Item, Items};
+use crate::reward::{Prompt, Reward};
+use crate::sampling::SamplingConfig;
+use serde::{Deserialize, Serialize};
+
+/// What the members of a generation were asked, as a line of JSON: with the replay log it is all that a run can be made again and verified from, but for the
+/// pretrained model and the reward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WrittenLesson {
+    /// The generation.
+    pub generation: u64,
+    /// What was asked.
+    #[serde(flatten)]
+    pub asked: Questions,
+}
+
+/// A [`Lesson`] without its reward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Questions {
+    /// Completions that all members were given.
+    Completions(Vec<Item>),
+    /// Completions for each group of members.
+    Groups(Vec<Vec<Item>>),
+    /// Prompts that all members continued.
+    Answers {
+        /// The prompts.
+        prompts: Vec<Prompt>,
+        /// How answers were written.
+        sampling: SamplingConfig,
+    },
+}
+
+impl WrittenLesson {
+    /// Of a generation's lesson.
+    pub fn new(generation: u64, lesson: &Lesson) -> Self {
+        let asked = match *lesson {
+            Lesson::Completions(Items::Shared(items)) => Questions::Completions(items.to_vec()),
+            Lesson::Completions(Items::Groups(groups)) => Questions::Groups(groups.to_vec()),
+            Lesson::Prompts { prompts, sampling, .. } => {
+                Questions::Answers { prompts: prompts.to_vec(), sampling: sampling.clone() }
+            }
+        };
+        Self { generation, asked }
+    }
+
+    /// The lesson, with the reward of its answers.
+    pub fn lesson<'a>(&'a self, reward: &'a dyn Reward) -> Lesson<'a> {
+        match &self.asked {
+            Questions::Completions(items) => Lesson::Completions(Items::Shared(items)),
+            Questions::Groups(groups) => Lesson::Completions(Items::Groups(groups)),
+            Questions::Answers { prompts, sampling } => Lesson::Prompts { prompts, reward, sampling },
+        }
+    }
+}
