@@ -1,13 +1,17 @@
 //! Checkpoints in the server's object store, which keeps a digest of every file.
 
-use crate::connection::{Connection, for_now};
+use crate::connection::{AttemptFailure, Connection, for_now};
 use crate::error::NatsError;
-use async_nats::jetstream::object_store::ObjectMetadata;
+use async_nats::jetstream::object_store::{GetErrorKind, ObjectMetadata};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tokio::fs::File;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 /// Bytes of a file that a message carries, if the server takes as many.
 const CHUNK: usize = 128 << 10;
@@ -36,12 +40,13 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
     let paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let latest = Latest { generation, files: paths.iter().map(name).collect() };
-    let before = find(link)?;
+    // One that cannot be read is not dropped.
+    let before = link.runtime.block_on(find_now(link)).ok().flatten();
     for (path, file) in paths.iter().zip(&latest.files) {
         let mut content = Ok(());
         link.persist("offering a checkpoint", async || {
             let store = link.store().await?;
-            match tokio::fs::File::open(path).await {
+            match File::open(path).await {
                 Ok(mut bytes) => {
                     let chunk_size = Some(CHUNK.min(link.message_bytes()));
                     let object = ObjectMetadata { name: latest.object(file), chunk_size, ..ObjectMetadata::default() };
@@ -76,61 +81,65 @@ pub fn drop_checkpoint(link: &Connection, old: &Latest) -> Result<(), NatsError>
 }
 
 /// The latest checkpoint on the server.
-pub fn find(link: &Connection) -> Result<Option<Latest>, NatsError> {
-    use async_nats::jetstream::object_store::GetErrorKind;
+async fn find_now(link: &Connection) -> Result<Option<Latest>, AttemptFailure> {
     if !link.config.offer_checkpoints {
         return Ok(None);
     }
-    let found = link.persist("looking for a checkpoint", async || {
-        let store = link.store().await?;
-        match store.get(LATEST).await {
-            Ok(mut object) => read(&mut object).await.map(Some).map_err(for_now),
-            Err(error) if error.kind() == GetErrorKind::NotFound => Ok(None),
-            Err(error) => Err(for_now(error)),
-        }
-    })?;
-    let parse = |bytes: Vec<u8>| {
-        serde_json::from_slice::<Latest>(&bytes)
-            .map_err(|error| NatsError::Checkpoint { generation: 0, reason: error.to_string() })
+    let mut object = match link.store().await?.get(LATEST).await {
+        Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
+        found => found.map_err(for_now)?,
     };
-    found.map(parse).transpose()
+    let mut json = Vec::new();
+    read(link, &mut object, &mut json).await.map_err(for_now)?;
+    serde_json::from_slice(&json).map(Some).map_err(|error| refuse(0, &error))
 }
 
-async fn read(object: &mut (impl tokio::io::AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
-    use tokio::io::AsyncReadExt;
-    let mut bytes = Vec::new();
-    object.read_to_end(&mut bytes).await.map(|_| bytes)
+/// Reads an object. One that lacks a part, or is read while the server restarts, would never end.
+async fn read(
+    link: &Connection,
+    object: &mut (impl AsyncRead + Unpin),
+    output: &mut (impl AsyncWrite + Unpin),
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let len = timeout(link.answer(), object.read(&mut buffer)).await??;
+        if len == 0 {
+            return output.flush().await;
+        }
+        output.write_all(&buffer[..len]).await?;
+    }
 }
 
 /// Copies the latest checkpoint to a folder, if it is later than `generation`; its generation, and the folder.
 pub fn download(link: &Connection, generation: u64) -> Result<Option<(u64, TempDir)>, NatsError> {
-    loop {
-        let Some(latest) = find(link)?.filter(|latest| latest.generation > generation) else { return Ok(None) };
-        match copy(link, &latest) {
-            // One that was dropped while it was copied has a successor.
-            Err(_) if find(link)?.is_some_and(|now| now != latest) => {}
-            copied => return copied.map(|folder| Some((latest.generation, folder))),
-        }
-    }
+    // One that is dropped while it is copied has a successor.
+    link.persist("copying a checkpoint", async || copy_now(link, generation).await)
 }
 
-fn copy(link: &Connection, latest: &Latest) -> Result<TempDir, NatsError> {
-    let refuse = |reason: String| NatsError::Checkpoint { generation: latest.generation, reason };
-    let folder = tempfile::Builder::new().prefix("eggroll-").tempdir().map_err(|error| refuse(error.to_string()))?;
+/// The generation of the checkpoint that can be copied at once, if there is one.
+pub fn readable(link: &Connection) -> Option<u64> {
+    let copied = link.runtime.block_on(copy_now(link, 0));
+    copied.ok().flatten().map(|(generation, _)| generation)
+}
+
+async fn copy_now(link: &Connection, generation: u64) -> Result<Option<(u64, TempDir)>, AttemptFailure> {
+    let Some(latest) = find_now(link).await?.filter(|latest| latest.generation > generation) else { return Ok(None) };
+    let refuse = |error: &dyn Display| refuse(latest.generation, error);
+    let folder = tempfile::Builder::new().prefix("eggroll-").tempdir().map_err(|error| refuse(&error))?;
+    let store = link.store().await?;
     for file in &latest.files {
         // No name leads out of the folder.
         if Path::new(file).file_name().is_none_or(|name| name != file.as_str()) {
-            return Err(refuse(format!("{file:?} is not the name of a file")));
+            return Err(refuse(&format!("{file:?} is not the name of a file")));
         }
-        let path = folder.path().join(file);
-        let copied = link.runtime.block_on(async {
-            let store = link.context.get_object_store(&link.names.bucket).await.map_err(|error| error.to_string())?;
-            let mut object = store.get(latest.object(file)).await.map_err(|error| error.to_string())?;
-            let mut output = tokio::fs::File::create_new(&path).await.map_err(|error| error.to_string())?;
-            tokio::io::copy(&mut object, &mut output).await.map_err(|error| error.to_string())?;
-            output.sync_all().await.map_err(|error| error.to_string())
-        });
-        copied.map_err(|reason| refuse(format!("{file}: {reason}")))?;
+        let mut object = store.get(latest.object(file)).await.map_err(for_now)?;
+        let mut output = File::create_new(folder.path().join(file)).await.map_err(|error| refuse(&error))?;
+        read(link, &mut object, &mut output).await.map_err(|error| for_now(format!("{file}: {error}")))?;
+        output.sync_all().await.map_err(|error| refuse(&error))?;
     }
-    Ok(folder)
+    Ok(Some((latest.generation, folder)))
+}
+
+fn refuse(generation: u64, error: &dyn Display) -> AttemptFailure {
+    AttemptFailure::ForGood(NatsError::Checkpoint { generation, reason: error.to_string() })
 }

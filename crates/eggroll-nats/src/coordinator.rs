@@ -462,7 +462,7 @@ impl Exchange for Coordinator {
 
     /// Where the server has lost the scores that lead here, and has no checkpoint behind them: those of the coordinator's own folder lead further.
     fn wants_checkpoint(&mut self, generation: u64) -> Result<bool, Error> {
-        let latest = checkpoints::find(&self.link)?.map_or(0, |latest| latest.generation);
+        let latest = checkpoints::readable(&self.link).unwrap_or(0);
         let (link, run) = self.began();
         let mut log = LogReader::new();
         let lost = (latest..generation).find(|due| !matches!(log.read(link, &run.id, *due), Ok(Some(_))));

@@ -25,7 +25,7 @@ pub const GENERATIONS: u64 = 12;
 /// Twelve slices.
 pub const POPULATION: usize = 48;
 /// Generations between two checkpoints.
-const CHECKPOINT_EVERY: u64 = 3;
+pub const CHECKPOINT_EVERY: u64 = 3;
 
 /// Variables of a process that is a node.
 const ROLE: &str = "EGGROLL_NATS_ROLE";
@@ -194,7 +194,9 @@ impl Local {
                 let _ = resumed.recv_timeout(LIMIT);
             }
         };
-        let thread = std::thread::spawn(move || coordinate::<T>(&config, &path, tell));
+        let thread = std::thread::spawn(move || {
+            coordinate::<T>(&config, &path, tell).inspect_err(|error| println!("the coordinator ended: {error}"))
+        });
         Self { thread, done, resume, folder }
     }
 
