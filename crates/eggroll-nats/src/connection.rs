@@ -76,6 +76,15 @@ pub struct Stored {
     pub payload: Vec<u8>,
 }
 
+/// The log of a run on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// When it was made, in nanoseconds of 1970: logs are told apart by it.
+    pub made: i64,
+    /// The place of its last record, ever.
+    pub end: u64,
+}
+
 /// A connection that repeats what fails, as while a server restarts or a network is cut.
 pub struct Connection {
     pub runtime: Runtime,
@@ -231,11 +240,12 @@ impl Connection {
         }
     }
 
-    /// The place of the last record of the log, ever.
-    pub fn log_end(&self) -> Result<u64, NatsError> {
+    /// The log as the server has it.
+    pub fn log(&self) -> Result<LogState, NatsError> {
         self.persist("reading the log", async || {
             let stream = self.context.get_stream(&self.names.log).await.map_err(for_now)?;
-            Ok(stream.cached_info().state.last_sequence)
+            let info = stream.cached_info();
+            Ok(LogState { made: info.created.unix_timestamp_nanos() as i64, end: info.state.last_sequence })
         })
     }
 

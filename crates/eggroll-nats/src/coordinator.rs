@@ -2,7 +2,7 @@
 
 use crate::checkpoints::{self, Latest};
 use crate::config::NatsConfig;
-use crate::connection::Connection;
+use crate::connection::{Connection, LogState};
 use crate::error::NatsError;
 use crate::evaluation::{caught, score_slice, take};
 use crate::inbox::Inbox;
@@ -69,13 +69,21 @@ struct Began {
     inbox: Inbox,
     /// Reads what was logged before, up to this place.
     recorded: Option<(LogReader, u64)>,
-    /// Place of the last record.
-    log_end: u64,
+    /// The place of the first record that was not dropped behind a checkpoint.
+    log_first: u64,
+    log: LogState,
     /// Number of this coordinator's next record, and what no other coordinator knows.
     records: u64,
     random: RandomState,
     /// The generation after the last that was logged or taken from the log.
     generation: u64,
+}
+
+impl Began {
+    /// What workers are answered from now on.
+    fn stand_at(&self, generation: u64) {
+        self.inbox.set(Reply { log_made: self.log.made, log_end: self.log.end, generation });
+    }
 }
 
 /// A slice of the generation that is being collected.
@@ -149,7 +157,8 @@ impl Coordinator {
         // Purging it could leave the server with two opinions of where it ends.
         link.delete_stream(&link.names.log)?;
         link.create_streams(&run.id)?;
-        run.log_end = link.log_end()?;
+        (run.log_first, run.log) = (1, link.log()?);
+        self.offered = None;
         Ok(None)
     }
 
@@ -157,15 +166,12 @@ impl Coordinator {
     fn read_back(&mut self, generation: u64) -> Result<(), NatsError> {
         self.check_log(generation)?;
         let (link, run) = self.began();
-        let expected = run.log_end;
-        // From where it was purged to.
-        let mut place = link.next(1)?.map_or(expected + 1, |first| first.place);
-        while place <= expected {
+        let expected = run.log.end;
+        for place in run.log_first..=expected {
             let record = link.next(place)?.filter(|record| record.place == place);
             if record.is_none_or(|record| decode::<Record>(&record.payload, &run.id).is_none()) {
                 return Err(NatsError::LogLost { generation, expected, found: place - 1 });
             }
-            place += 1;
         }
         Ok(())
     }
@@ -173,7 +179,7 @@ impl Coordinator {
     /// Refuses to go on next to another coordinator, or on a log that has lost records.
     fn check_log(&mut self, generation: u64) -> Result<(), NatsError> {
         let (link, run) = self.began();
-        let (expected, found) = (run.log_end, link.log_end()?);
+        let (expected, found) = (run.log.end, link.log()?.end);
         match found.cmp(&expected) {
             std::cmp::Ordering::Less => Err(NatsError::LogLost { generation, expected, found }),
             std::cmp::Ordering::Equal => Ok(()),
@@ -185,10 +191,10 @@ impl Coordinator {
         let (link, run) = self.began();
         run.records += 1;
         let id = format!("{:016x}.{}", run.random.build_hasher().finish(), run.records);
-        match link.append(&id, &encode(record, &run.id), run.log_end)? {
+        match link.append(&id, &encode(record, &run.id), run.log.end)? {
             Some(place) => {
-                run.log_end = place;
-                run.inbox.set(Reply { log_end: place, generation });
+                run.log.end = place;
+                run.stand_at(generation);
                 Ok(())
             }
             None => {
@@ -227,7 +233,7 @@ impl Coordinator {
         }
         self.link.purge(&self.link.names.work, None)?;
         let run = self.began().1;
-        run.inbox.set(Reply { log_end: run.log_end, generation });
+        run.stand_at(generation);
         self.offer(works.iter())?;
         let (mut progress, mut lasting) = (Instant::now(), Lasting::new(self.link.config.notice_every));
         while slots.iter().any(|slot| !slot.complete) {
@@ -409,17 +415,19 @@ impl Exchange for Coordinator {
     fn begin(&mut self, start: &RunStart<'_>) -> Result<(), Error> {
         let id = RunId::of(&self.link.config, start);
         self.link.create_streams(&id)?;
-        let log_end = self.link.log_end()?;
+        let log = self.link.log()?;
         let logged = log::generations(&self.link, &id)?;
         if logged > start.generation {
             let (first, last) = (start.generation, logged - 1);
             self.link.notify().tell(&Notice::Recorded { first, last });
         }
-        let inbox = Inbox::open(&self.link, id, Reply { log_end, generation: start.generation })?;
-        let recorded = (log_end > 0).then(|| (LogReader::new(), log_end));
+        let standing = Reply { log_made: log.made, log_end: log.end, generation: start.generation };
+        let inbox = Inbox::open(&self.link, id, standing)?;
+        let log_first = self.link.next(1)?.map_or(log.end + 1, |first| first.place);
+        let recorded = (log.end > 0).then(|| (LogReader::new(), log.end));
         let generation = start.generation;
         let random = RandomState::new();
-        self.run = Some(Began { id, inbox, recorded, log_end, records: 0, random, generation });
+        self.run = Some(Began { id, inbox, recorded, log_first, log, records: 0, random, generation });
         Ok(())
     }
 
@@ -444,7 +452,7 @@ impl Exchange for Coordinator {
         };
         let run = self.began().1;
         run.generation = generation + 1;
-        run.inbox.set(Reply { log_end: run.log_end, generation: generation + 1 });
+        run.stand_at(generation + 1);
         take(population, logged, score).map(Some)
     }
 
@@ -475,7 +483,7 @@ impl Exchange for Coordinator {
         if !self.link.config.offer_checkpoints {
             return Ok(());
         }
-        let (generation, log_end) = (self.began().1.generation, self.began().1.log_end);
+        let (generation, log_end) = (self.began().1.generation, self.began().1.log.end);
         let before: Option<Latest> = checkpoints::offer(&self.link, generation, checkpoint)?;
         if let Some(before) = before {
             checkpoints::drop_checkpoint(&self.link, &before)?;
@@ -483,6 +491,7 @@ impl Exchange for Coordinator {
         self.unreachable = None;
         if let Some(place) = self.offered.replace(log_end) {
             self.link.purge(&self.link.names.log, Some(place + 1))?;
+            self.began().1.log_first = place + 1;
         }
         Ok(())
     }

@@ -47,6 +47,8 @@ pub enum Message {
 /// A coordinator's answer: the message has been taken.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
+    /// When its log was made: one that was made anew counts places from 1 again.
+    pub log_made: i64,
     /// Place of the last record of the log that it knows.
     pub log_end: u64,
     /// The generation that it is at.

@@ -53,6 +53,8 @@ pub struct Worker {
 struct Began {
     id: RunId,
     log: LogReader,
+    /// When the log was made that is read, once it is read.
+    log_made: Option<i64>,
     queue: Queue,
     in_hand: Option<InHand>,
     /// The scores of the generation that is due, read already.
@@ -68,6 +70,13 @@ struct Began {
     short: Option<Lasting>,
     /// Whether it was read again from its beginning for that.
     again: bool,
+}
+
+impl Began {
+    /// Reads the log from its beginning.
+    fn read_anew(&mut self) {
+        (self.log, self.log_made, self.short) = (LogReader::new(), None, None);
+    }
 }
 
 impl Worker {
@@ -97,6 +106,9 @@ impl Worker {
     fn read_log(&mut self) -> Result<bool, NatsError> {
         let (link, run) = self.began();
         if run.ready.is_none() {
+            if run.log_made.is_none() {
+                run.log_made = Some(link.log()?.made);
+            }
             let before = run.log.next;
             run.ready = run.log.read(link, &run.id, run.due)?;
             if run.log.next != before {
@@ -152,7 +164,8 @@ impl Worker {
                 .ok()
         };
         let answer = link.runtime.block_on(asked);
-        let Some(Reply { log_end, generation }) = answer.and_then(|answer| decode(&answer.payload, &run.id)) else {
+        let Some(Reply { log_made, log_end, generation }) = answer.and_then(|answer| decode(&answer.payload, &run.id))
+        else {
             let silence = run.silence.get_or_insert_with(|| Lasting::new(config.notice_every));
             if silence.since() >= config.patience {
                 let (run_name, patience, generation) = (config.run.clone(), config.patience, run.due);
@@ -165,6 +178,10 @@ impl Worker {
             return Ok(false);
         };
         run.silence = None;
+        if run.log_made.is_some_and(|made| made != log_made) {
+            run.read_anew();
+            return Ok(true);
+        }
         // What was acknowledged cannot be read, or what was read is gone.
         let (read, is_ahead) = (run.log.next - 1, run.due > generation);
         if read == log_end && !is_ahead {
@@ -175,7 +192,8 @@ impl Worker {
                 return Err(NatsError::LogLost { generation: run.due, expected, found });
             }
             // The coordinator may have begun it anew.
-            (run.log, run.short, run.again) = (LogReader::new(), None, true);
+            run.read_anew();
+            run.again = true;
         }
         Ok(true)
     }
@@ -244,6 +262,7 @@ impl Exchange for Worker {
         self.run = Some(Began {
             id,
             log: LogReader::new(),
+            log_made: None,
             queue: Queue::open(&self.link, id),
             in_hand: None,
             ready: None,
@@ -265,7 +284,8 @@ impl Exchange for Worker {
         let found = checkpoints::download(link, generation)?;
         run.looked = found.is_none();
         let Some((generation, folder)) = found else { return Ok(None) };
-        (run.log, run.ready, run.due) = (LogReader::new(), None, generation);
+        run.read_anew();
+        (run.ready, run.due) = (None, generation);
         locked(&self.report).checkpoints += 1;
         Ok(Some(folder))
     }

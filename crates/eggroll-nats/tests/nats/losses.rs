@@ -127,6 +127,11 @@ fn supervised(config: NatsConfig, over: &Arc<AtomicBool>) -> JoinHandle<Result<S
             if result.is_ok() || over.load(Ordering::Relaxed) {
                 return result.map(|(digest, _)| digest);
             }
+            println!(
+                "{} starts again: {}",
+                config.node,
+                result.as_ref().err().map_or(String::new(), ToString::to_string)
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     })
@@ -201,6 +206,7 @@ fn whatever_the_server_loses_nodes_end_right_or_say_why() {
     let some = || {
         while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < from + count) {
             let schedule = Schedule::of(number);
+            println!("{number}: begins: {:?} of {} after {}", schedule.loss, schedule.copied, schedule.lost);
             let Some(found) = run(&schedule, &expected) else { return };
             println!("{number}: {:?} of {} after {}: {found:?}", schedule.loss, schedule.copied, schedule.lost);
             let mut ends = ends.lock().expect("no panic");
