@@ -116,6 +116,12 @@ pub struct LlmSettings {
     /// Temperature of all replies, those of dev and test included; 0 is greedy decoding.
     #[arg(long, default_value_t = 0.0)]
     pub temperature: f32,
+    /// Answers of each member to a prompt in training (conciseness and countdown); more than one need a temperature.
+    #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
+    pub answers: usize,
+    /// The best of so many answers counts, in the mean over all choices of them: pass@k for rewards 0 and 1.
+    #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
+    pub best_of: usize,
     /// Steps between two evaluations on dev data.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub evaluate_every: u64,
@@ -200,9 +206,10 @@ impl LlmArgs {
             Mode::Train => {}
         }
         match self.settings.task {
-            TaskName::Words | TaskName::Sft => {
-                given.refuse(&["max-tokens", "temperature"], "with the tasks words and sft, which write nothing")
-            }
+            TaskName::Words | TaskName::Sft => given.refuse(
+                &["max-tokens", "temperature", "answers", "best-of"],
+                "with the tasks words and sft, which write nothing",
+            ),
             TaskName::Conciseness | TaskName::Countdown => Ok(()),
         }
     }
@@ -293,7 +300,8 @@ impl LlmSettings {
     }
 
     pub fn sampling(&self) -> SamplingConfig {
-        SamplingConfig::greedy(self.max_tokens).with_temperature(self.temperature).with_seed(self.seed)
+        let sampling = SamplingConfig::greedy(self.max_tokens).with_temperature(self.temperature);
+        sampling.with_seed(self.seed).with_answers(self.answers, self.best_of)
     }
 
     /// Refuses what nothing else checks.

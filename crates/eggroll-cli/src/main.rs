@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod reward;
 mod tune;
 mod verify;
 

@@ -1,10 +1,10 @@
 //! A pretrained model, the log of its fine-tune, and what it was asked.
 
-use crate::reward::RewardProgram;
 use clap::Args;
 use eggroll_core::transformer::Precision;
 use eggroll_lm::load::{ModelConfig, Pretrained};
-use eggroll_lm::{CausalModel, Error, Finetune, FinetuneConfig, Verification, WrittenLesson};
+use eggroll_lm::reward::{Prompt, RewardProgram};
+use eggroll_lm::{CausalModel, Error, Finetune, FinetuneConfig, Questions, Verification, WrittenLesson};
 use eggroll_run::{JsonLines, VerifyConfig, replay};
 use std::path::PathBuf;
 
@@ -59,16 +59,23 @@ impl TuneArgs {
         let mut finetune = finetune.with_strategy(strategy.config().clone())?;
         let path = self.lessons.clone().unwrap_or_else(|| self.log.with_file_name(LESSONS));
         let lessons = JsonLines::read::<WrittenLesson>(&path)?;
-        let reward = RewardProgram::new(self.reward.clone());
+        let (program, none) = (self.reward.clone().map(RewardProgram::new), |_: &Prompt, _: &str| f32::NAN);
         let config = VerifyConfig { share, seed, until: self.until };
         let lesson = |step: u64| {
             let found = lessons.iter().find(|lesson| lesson.generation == step);
             let found = found.ok_or_else(|| format!("{}: no line of generation {step}", path.display()))?;
-            Ok(found.lesson(&reward))
+            match (&found.asked, &program) {
+                (_, Some(program)) => Ok(found.lesson(program)),
+                (Questions::Answers { .. }, None) => {
+                    Err("this run learned from rewards: give --reward COMMAND, the program that grades answers".into())
+                }
+                (_, None) => Ok(found.lesson(&none)),
+            }
         };
         let verified = finetune.verify(&self.log, &config, lesson);
         // What the program could not grade is no score, and differs from the run's.
-        reward.failure().map_or(Ok(()), |failure| Err(eggroll_run::Error::User(failure.into())))?;
+        let failure = program.as_ref().and_then(|program| program.failures().1).filter(|_| verified.is_err());
+        failure.map_or(Ok(()), |failure| Err(eggroll_run::Error::User(failure.into())))?;
         Ok(Tuned { verification: verified?, finetune })
     }
 }

@@ -72,6 +72,8 @@ pub enum Items<'a> {
     Shared(&'a [Item]),
     /// The members, in order, are divided into as many equal groups as there are lists; all members of a group are asked its list.
     Groups(&'a [Vec<Item>]),
+    /// Every member of the population, or slice, is asked its list, which may be empty: as in episodes, which go on differently.
+    Each(&'a [Vec<Item>]),
 }
 
 /// Why items cannot be asked.
@@ -134,6 +136,14 @@ pub enum ItemsError {
         /// Members.
         members: usize,
     },
+    /// Not a list for every member.
+    #[error("{lists} lists of items for {members} members: expected one for each")]
+    Lists {
+        /// Lists.
+        lists: usize,
+        /// Members.
+        members: usize,
+    },
     /// Groups for a part of a population, whose members are not compared with the others of their group.
     #[error(
         "{groups} groups of items for members {}..{} of a population: members are compared within their group, which needs all of them; give \
@@ -155,7 +165,7 @@ impl ItemsError {
     pub fn item(&self) -> Option<usize> {
         match self {
             Self::NoTokens { item, .. } | Self::TooLong { item, .. } | Self::Token { item, .. } => Some(*item),
-            Self::Empty | Self::Groups { .. } | Self::Slice { .. } => None,
+            Self::Empty | Self::Groups { .. } | Self::Lists { .. } | Self::Slice { .. } => None,
         }
     }
 }
@@ -171,6 +181,7 @@ impl<'a> Items<'a> {
         let of = |member: usize| match self {
             Self::Shared(items) => *items,
             Self::Groups(groups) => &groups[member * groups.len() / population.count()],
+            Self::Each(lists) => &lists[member - population.range().start],
         };
         members.clone().map(|member| (member, of(member))).collect()
     }
@@ -178,7 +189,7 @@ impl<'a> Items<'a> {
     /// Groups that are asked the same.
     pub(crate) fn groups(&self) -> usize {
         match self {
-            Self::Shared(_) => 1,
+            Self::Shared(_) | Self::Each(_) => 1,
             Self::Groups(groups) => groups.len(),
         }
     }
@@ -202,7 +213,7 @@ impl<'a> Items<'a> {
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::Shared(items) => items.len(),
-            Self::Groups(groups) => groups.iter().map(Vec::len).max().unwrap_or(0),
+            Self::Groups(lists) | Self::Each(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
         }
     }
 
@@ -211,7 +222,7 @@ impl<'a> Items<'a> {
         let rows = |items: &[Item]| items.iter().map(Item::tokens).sum();
         match self {
             Self::Shared(items) => rows(items),
-            Self::Groups(groups) => groups.iter().map(|group| rows(group)).max().unwrap_or(0),
+            Self::Groups(lists) | Self::Each(lists) => lists.iter().map(|list| rows(list)).max().unwrap_or(0),
         }
     }
 
@@ -241,6 +252,9 @@ impl<'a> Items<'a> {
                 }
                 Ok(groups.iter().map(Vec::as_slice).collect())
             }
+            Self::Each(lists) if lists.len() != members => Err(ItemsError::Lists { lists: lists.len(), members }),
+            // Who is asked nothing has nothing to be checked.
+            Self::Each(lists) => Ok(lists.iter().filter(|list| !list.is_empty()).map(Vec::as_slice).collect()),
         }
     }
 }

@@ -22,7 +22,9 @@ pub use causal::CausalModel;
 pub use error::Error;
 #[cfg(feature = "learner")]
 pub use finetune::Lessons;
-pub use finetune::{Completion, Finetune, FinetuneConfig, Lesson, Questions, StepReport, Verification, WrittenLesson};
+pub use finetune::{
+    Completion, Episode, Finetune, FinetuneConfig, Lesson, Questions, StepReport, Verification, WrittenLesson,
+};
 pub use generation::{GenerateError, Generated, generate, generate_population};
 pub use host::{Decoder, HostLlama, HostRwkv7};
 pub use items::{Item, Items, ItemsError};

@@ -18,6 +18,11 @@ pub struct SamplingConfig {
     /// Tokens that end a generation. They are not part of what was generated. If empty, [`Finetune`](crate::Finetune) stops at the
     /// tokenizer's end tokens ([`Tokenizer::eos`](crate::load::Tokenizer::eos)); a list given here replaces them.
     pub stop: Vec<u32>,
+    /// Answers to each prompt that a reward is given, drawn independently.
+    pub answers: usize,
+    /// The score of a prompt is the mean, over all choices of so many of its answers, of the best one's: 1 is the mean of all, the number of
+    /// [answers](Self::answers) the best of all. Of rewards 0 and 1 this is pass@k (Chen et al. 2021, arXiv 2107.03374, eq. 1).
+    pub best_of: usize,
 }
 
 /// An invalid setting, with its value.
@@ -33,6 +38,17 @@ pub enum SamplingError {
     /// Not a share.
     #[error("min_p is {0}: expected a share from 0 to 1")]
     MinP(f32),
+    /// Not so many answers.
+    #[error("best_of is {best_of} of {answers} answers: expected a number from 1 to that of the answers")]
+    BestOf {
+        /// The best of how many.
+        best_of: usize,
+        /// Answers to a prompt.
+        answers: usize,
+    },
+    /// Answers that are all the same.
+    #[error("{0} answers at temperature 0 are all the same: give a temperature, or 1 answer")]
+    SameAnswers(usize),
 }
 
 eggroll_core::debug_is_message!(SamplingError);
@@ -40,7 +56,7 @@ eggroll_core::debug_is_message!(SamplingError);
 impl SamplingConfig {
     /// Greedy decoding of at most `max_tokens`.
     pub fn greedy(max_tokens: usize) -> Self {
-        Self { max_tokens, temperature: 0.0, min_p: 0.0, seed: 0, stop: Vec::new() }
+        Self { max_tokens, temperature: 0.0, min_p: 0.0, seed: 0, stop: Vec::new(), answers: 1, best_of: 1 }
     }
 
     /// Sets the temperature.
@@ -67,6 +83,12 @@ impl SamplingConfig {
         self
     }
 
+    /// Sets how many answers a reward is given of each prompt, and of how many the best counts: see [`best_of`](Self::best_of).
+    pub fn with_answers(mut self, answers: usize, best_of: usize) -> Self {
+        (self.answers, self.best_of) = (answers, best_of);
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -82,7 +104,35 @@ impl SamplingConfig {
         if !(0.0..=1.0).contains(&self.min_p) {
             return Err(SamplingError::MinP(self.min_p));
         }
+        let (answers, best_of) = (self.answers, self.best_of);
+        if !(1..=answers).contains(&best_of) {
+            return Err(SamplingError::BestOf { best_of, answers });
+        }
+        if answers > 1 && self.temperature == 0.0 {
+            return Err(SamplingError::SameAnswers(answers));
+        }
         Ok(())
+    }
+
+    /// The score of a prompt of those of its answers: `Σ r₍ᵢ₎·C(i − 1, k − 1)/C(n, k)` over the n scores in rising order, k the best of how many. No number if
+    /// one is none.
+    pub(crate) fn prompt_score(&self, scores: &[f32]) -> f32 {
+        let mut sorted = scores.to_vec();
+        sorted.sort_by(f32::total_cmp);
+        let k = self.best_of;
+        let mut weight = k as f64 / scores.len() as f64;
+        let mut sum = 0.0;
+        for (place, score) in sorted.iter().enumerate().rev() {
+            sum += weight * f64::from(*score);
+            // From C(i − 1, k − 1) to C(i − 2, k − 1).
+            weight *= (place + 1).saturating_sub(k) as f64 / place.max(1) as f64;
+        }
+        if scores.iter().any(|score| score.is_nan()) { f32::NAN } else { sum as f32 }
+    }
+
+    /// The settings of a later turn of an episode, which draws otherwise.
+    pub(crate) fn of_turn(&self, turn: u64) -> Self {
+        self.clone().with_seed(self.seed ^ turn.rotate_right(8))
     }
 
     /// The next token. The draw is a function of the seed, `round`, item and step: all members draw alike for the same item (common
@@ -115,6 +165,28 @@ impl SamplingConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By all choices of k answers.
+    #[test]
+    fn the_best_of_some_answers() {
+        let scores = [0.5, -1.0, 2.0, 0.25, 2.0f32];
+        for k in 1..=5 {
+            let chosen = (0u32..32).filter(|choice| choice.count_ones() == k as u32);
+            let best = chosen.map(|choice| {
+                let some = scores.iter().enumerate().filter(|(index, _)| choice >> index & 1 == 1);
+                some.map(|(_, score)| f64::from(*score)).fold(f64::NEG_INFINITY, f64::max)
+            });
+            let best: Vec<f64> = best.collect();
+            let expected = best.iter().sum::<f64>() / best.len() as f64;
+            let found = SamplingConfig::greedy(1).with_answers(5, k).prompt_score(&scores);
+            assert!((f64::from(found) - expected).abs() < 1e-6, "best of {k}: {found}, {expected}");
+        }
+        // pass@2 of 2 right answers among 4: 1 − C(2, 2)/C(4, 2).
+        let found = SamplingConfig::greedy(1).with_answers(4, 2).prompt_score(&[0.0, 1.0, 0.0, 1.0]);
+        assert!((found - 5.0 / 6.0).abs() < 1e-6);
+        assert_eq!(SamplingConfig::greedy(1).prompt_score(&[0.1]), 0.1);
+        assert!(SamplingConfig::greedy(1).with_answers(2, 2).prompt_score(&[f32::NAN, 1.0]).is_nan());
+    }
 
     #[test]
     fn logits_without_probabilities_give_no_token() {

@@ -123,8 +123,8 @@ fn what_does_not_belong_together_is_refused() {
     says(all(&model, &["--reward", "while read -r _; do echo 3; done"]), &["generation 0", "logged fitness"]);
     says(all(&model, &[]), &["--reward COMMAND"]);
     says(all(&model, &["--reward", "echo much; cat > /dev/null"]), &["a number in a line", "much"]);
-    says(all(&model, &["--reward", "exit"]), &["--reward \"exit\""]);
-    says(all(&model, &["--reward", "echo 1; echo 2; exit"]), &["--reward \"echo 1; echo 2; exit\""]);
+    says(all(&model, &["--reward", "exit"]), &["the reward \"exit\""]);
+    says(all(&model, &["--reward", "echo 1; echo 2; exit"]), &["the reward \"echo 1; echo 2; exit\""]);
     says(verify(&model, &log, &["--share", "1.5"]).unwrap_err(), &["a number from 0 to 1"]);
     says(all(&model, &["--precision", "int4"]), &["f32, bf16 or int8"]);
     // What was asked, and asked otherwise.

@@ -2,6 +2,7 @@
 
 mod checks;
 mod config;
+mod episodes;
 mod members;
 mod parts;
 mod report;
@@ -11,6 +12,7 @@ mod task;
 mod written;
 
 pub use config::FinetuneConfig;
+pub use episodes::Episode;
 pub use report::{Completion, StepReport};
 pub use steps::Lesson;
 #[cfg(feature = "learner")]

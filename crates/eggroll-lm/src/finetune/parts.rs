@@ -1,10 +1,11 @@
 //! The scores of parts, and the rows that go with them.
 
 use super::Finetune;
+use super::episodes::Played;
 use crate::causal::CausalModel;
 use crate::error::Error;
-use crate::generation::generate;
 use crate::items::{Item, Items};
+use crate::reward::{Prompt, Reward};
 use crate::rows::CompletionRows;
 use crate::sampling::SamplingConfig;
 use crate::scoring::Scored;
@@ -30,23 +31,24 @@ impl<M: CausalModel> Finetune<M> {
     }
 
     /// The scores of all prompts, if the model is to learn from each: a prompt's rows are those from which the model without noise writes
-    /// its answer.
+    /// its answer, or plays the first of its episodes.
     pub(super) fn prompt_scores(
         &self,
         population: &Population,
-        prompts: &[Item],
+        (reward, prompts, items): (&dyn Reward, &[Prompt], &[Item]),
         sampling: &SamplingConfig,
         scores: &[Vec<f32>],
     ) -> Result<Option<Fitness>, Error> {
         if !population.credit().projects(prompts.len()) {
             return Ok(None);
         }
-        let written = generate(&self.host, prompts, sampling)?;
+        let one = sampling.clone().with_answers(1, 1);
+        let played = self.play_alone(reward, prompts, items, &one)?;
         // With any token at its end, which is not read.
-        let answered = |(prompt, written): (&Item, &crate::generation::Generated)| {
-            Item::new(prompt.prompt(), &[&written.tokens[..], &[0]].concat())
+        let answered = |(item, played): (&Item, &Played)| {
+            Item::new(item.prompt(), &[&played.tokens[item.prompt().len()..], &[0]].concat())
         };
-        let items: Vec<Item> = prompts.iter().zip(&written).map(answered).collect();
+        let items: Vec<Item> = items.iter().zip(&played).map(answered).collect();
         population.note_rows(CompletionRows::new(&self.host, &population.perturbation().table, &items).by_item());
         Ok(Some(of_parts(scores)))
     }

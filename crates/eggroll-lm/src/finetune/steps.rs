@@ -1,9 +1,9 @@
 //! Steps.
 
+use super::episodes::Played;
 use super::{Finetune, StepReport};
 use crate::causal::CausalModel;
 use crate::error::Error;
-use crate::generation::Generated;
 use crate::host::Changed;
 use crate::items::{Item, Items};
 use crate::reward::{Prompt, Reward};
@@ -20,7 +20,7 @@ pub enum Lesson<'a> {
     /// Completions that are given: the score of a member is the mean log-probability of their tokens (supervised fine-tuning, SFT). Nothing is
     /// generated, which makes these the cheapest scores.
     Completions(Items<'a>),
-    /// Prompts that all members continue, and a reward of what they write.
+    /// Prompts that all members continue, and a reward of what they write, in one turn or in as many as the reward's [replies](Reward::reply) ask for.
     Prompts {
         /// The prompts.
         prompts: &'a [Prompt],
@@ -135,7 +135,7 @@ impl<M: CausalModel> Finetune<M> {
         lesson: &Lesson,
     ) -> Result<Answers, Error> {
         match lesson {
-            Lesson::Completions(Items::Groups(_)) => self.ask_members(population, lesson),
+            Lesson::Completions(Items::Groups(_) | Items::Each(_)) => self.ask_members(population, lesson),
             _ => self.ask_members(&population.slice(members), lesson),
         }
     }
@@ -166,24 +166,22 @@ impl<M: CausalModel> Finetune<M> {
         sampling: &SamplingConfig,
     ) -> Result<Answers, Error> {
         prompts.iter().try_for_each(|prompt| reward.check(prompt))?;
-        let items = self.prompts(prompts)?;
-        let written = self.generate_members(population, Items::Shared(&items), &self.stopping(sampling))?;
-        let grade = |(prompt, generated): (&Prompt, &Generated)| {
-            // What a broken member wrote is not asked for: a short text may be worth much.
-            if !generated.finite {
-                return Ok(f32::NAN);
-            }
-            Ok(reward.score(prompt, &self.tokenizer.decode(&generated.tokens, true)?))
+        let (items, sampling) = (self.prompts(prompts)?, &self.stopping(sampling));
+        let write = |asked: &[Vec<Item>], sampling: &SamplingConfig| {
+            self.generate_members(population, Items::Each(asked), sampling)
+        };
+        let played = self.play_members(population.range().len(), reward, prompts, &items, sampling, write)?;
+        let of_prompt = |(prompt, played): (&Prompt, &[Played])| {
+            let scores: Vec<f32> = played.iter().map(|played| played.score(prompt, reward)).collect();
+            sampling.prompt_score(&scores)
         };
         let of_member =
-            |texts: &Vec<Generated>| prompts.iter().zip(texts).map(grade).collect::<Result<Vec<f32>, Error>>();
-        let scores = scope::suspended(|| written.par_iter().map(of_member).collect::<Result<Vec<_>, Error>>())?;
-        let all: Vec<&Generated> = written.iter().flatten().collect();
-        let read = items.iter().map(Item::tokens).sum::<usize>() * written.len();
-        let tokens = read + all.iter().map(|text| text.tokens.len()).sum::<usize>();
-        let cut = all.iter().filter(|text| !text.stopped).count();
-        let answers = Answers::new(&scores, 1, tokens, Some(cut as f64 / all.len() as f64));
-        Ok(match self.prompt_scores(population, &items, &self.stopping(sampling), &scores)? {
+            |played: &Vec<Played>| prompts.iter().zip(played.chunks(sampling.answers)).map(of_prompt).collect();
+        let scores: Vec<Vec<f32>> = scope::suspended(|| played.par_iter().map(of_member).collect());
+        let all = || played.iter().flatten();
+        let cut = all().filter(|played| !played.stopped).count() as f64 / all().count() as f64;
+        let answers = Answers::new(&scores, 1, all().map(|played| played.read).sum(), Some(cut));
+        Ok(match self.prompt_scores(population, (reward, prompts, &items), sampling, &scores)? {
             Some(fitness) => Answers { fitness, ..answers },
             None => answers,
         })

@@ -25,6 +25,8 @@ pub enum Questions {
     Completions(Vec<Item>),
     /// Completions for each group of members.
     Groups(Vec<Vec<Item>>),
+    /// Completions for each member.
+    Each(Vec<Vec<Item>>),
     /// Prompts that all members continued.
     Answers {
         /// The prompts.
@@ -40,6 +42,7 @@ impl WrittenLesson {
         let asked = match *lesson {
             Lesson::Completions(Items::Shared(items)) => Questions::Completions(items.to_vec()),
             Lesson::Completions(Items::Groups(groups)) => Questions::Groups(groups.to_vec()),
+            Lesson::Completions(Items::Each(lists)) => Questions::Each(lists.to_vec()),
             Lesson::Prompts { prompts, sampling, .. } => {
                 Questions::Answers { prompts: prompts.to_vec(), sampling: sampling.clone() }
             }
@@ -52,6 +55,7 @@ impl WrittenLesson {
         match &self.asked {
             Questions::Completions(items) => Lesson::Completions(Items::Shared(items)),
             Questions::Groups(groups) => Lesson::Completions(Items::Groups(groups)),
+            Questions::Each(lists) => Lesson::Completions(Items::Each(lists)),
             Questions::Answers { prompts, sampling } => Lesson::Prompts { prompts, reward, sampling },
         }
     }

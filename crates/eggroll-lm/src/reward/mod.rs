@@ -15,11 +15,13 @@
 
 mod error;
 mod exact_match;
+mod program;
 mod prompt;
 mod regex_match;
 
 pub use error::{PatternError, PromptError};
 pub use exact_match::ExactMatch;
+pub use program::RewardProgram;
 pub use prompt::Prompt;
 pub use regex_match::RegexMatch;
 
@@ -60,6 +62,21 @@ pub trait Reward: Sync {
     ///
     /// The rewards of this crate panic if [`check`](Self::check) refuses the prompt.
     fn score(&self, prompt: &Prompt, completion: &str) -> f32;
+
+    /// What the program says to the model's latest answer, for the model to answer in turn; `None`, as here, ends the episode. `turns` are the model's answers
+    /// and the program's replies, one after the other: the first and the last are the model's. A reply ends the model's turn and begins the next one, with
+    /// all control tokens of a chat.
+    ///
+    /// An episode also ends where the next answer might not fit into the model's context.
+    fn reply(&self, prompt: &Prompt, turns: &[String]) -> Option<String> {
+        let _ = (prompt, turns);
+        None
+    }
+
+    /// The score of an episode, whose turns are as in [`reply`](Self::reply); that of the last answer unless it is implemented.
+    fn score_episode(&self, prompt: &Prompt, turns: &[String]) -> f32 {
+        self.score(prompt, turns.last().map_or("", String::as_str))
+    }
 
     /// Whether the reward can grade replies to this prompt: to be called for every prompt before training.
     ///

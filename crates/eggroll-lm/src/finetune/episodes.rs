@@ -1,0 +1,154 @@
+//! Episodes: what a model answers to a prompt, and to what the program replies.
+
+use super::Finetune;
+use crate::causal::CausalModel;
+use crate::error::Error;
+use crate::generation::{Generated, generate};
+use crate::host::Decoder;
+use crate::items::Item;
+use crate::reward::{Prompt, Reward};
+use crate::sampling::SamplingConfig;
+use eggroll_core::scope;
+use rayon::prelude::*;
+
+/// A model's answers and a program's replies to them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Episode {
+    /// Answers of the model and replies of the program, one after the other; the first and the last are the model's.
+    pub turns: Vec<String>,
+    /// Its score; NaN if the model has broken down.
+    pub score: f32,
+}
+
+/// An episode that goes on.
+pub(super) struct Played {
+    /// The prompt, and all that was written and replied.
+    pub tokens: Vec<u32>,
+    /// Tokens that were read and written in all turns, a context counted in each.
+    pub read: usize,
+    /// Whether the model ended its last answer, and not the limit.
+    pub stopped: bool,
+    /// The score of what has broken down is none: a short text may be worth much.
+    finite: bool,
+    turns: Vec<String>,
+    /// Whether the model is to answer.
+    open: bool,
+}
+
+impl Played {
+    fn of(prompt: &Item) -> Self {
+        let tokens = prompt.prompt().to_vec();
+        Self { tokens, read: 0, stopped: false, finite: true, turns: Vec::new(), open: true }
+    }
+
+    pub fn score(&self, prompt: &Prompt, reward: &dyn Reward) -> f32 {
+        if self.finite { reward.score_episode(prompt, &self.turns) } else { f32::NAN }
+    }
+}
+
+impl<M: CausalModel> Finetune<M> {
+    /// Plays episodes with the model as it is: it answers the prompts, and whatever [`reply`](Reward::reply) says to its answers. Each prompt is played
+    /// [`answers`](SamplingConfig::answers) times: `[prompts][answers]`.
+    ///
+    /// # Errors
+    ///
+    /// As [`learn_from`](Self::learn_from).
+    pub fn play(
+        &self,
+        reward: &dyn Reward,
+        prompts: &[Prompt],
+        sampling: &SamplingConfig,
+    ) -> Result<Vec<Vec<Episode>>, Error> {
+        prompts.iter().try_for_each(|prompt| reward.check(prompt))?;
+        let played = self.play_alone(reward, prompts, &self.prompts(prompts)?, &self.stopping(sampling))?;
+        let episode = |(prompt, played): (&Prompt, &Played)| Episode {
+            turns: played.turns.clone(),
+            score: played.score(prompt, reward),
+        };
+        let of_prompt =
+            |(prompt, played): (&Prompt, &[Played])| played.iter().map(|played| episode((prompt, played))).collect();
+        Ok(prompts.iter().zip(played.chunks(sampling.answers.max(1))).map(of_prompt).collect())
+    }
+
+    /// All episodes of the model as it is.
+    pub(super) fn play_alone(
+        &self,
+        reward: &dyn Reward,
+        prompts: &[Prompt],
+        items: &[Item],
+        sampling: &SamplingConfig,
+    ) -> Result<Vec<Played>, Error> {
+        let played = self.play_members(1, reward, prompts, items, sampling, |asked, sampling| {
+            Ok(vec![generate(&self.host, &asked[0], sampling)?])
+        })?;
+        Ok(played.into_iter().flatten().collect())
+    }
+
+    /// All episodes of so many members: `[members][prompts · answers]`. `write` continues the list of each, none of which is empty of all.
+    pub(super) fn play_members(
+        &self,
+        members: usize,
+        reward: &dyn Reward,
+        prompts: &[Prompt],
+        items: &[Item],
+        sampling: &SamplingConfig,
+        write: impl Fn(&[Vec<Item>], &SamplingConfig) -> Result<Vec<Vec<Generated>>, Error>,
+    ) -> Result<Vec<Vec<Played>>, Error> {
+        sampling.validate()?;
+        let of_member = |_| {
+            let again = |item| std::iter::repeat_with(move || Played::of(item)).take(sampling.answers);
+            items.iter().flat_map(again).collect::<Vec<_>>()
+        };
+        let mut all: Vec<Vec<Played>> = (0..members).map(of_member).collect();
+        let is_open = |played: &&Played| played.open;
+        for turn in 0.. {
+            let context = |played: &Played| Item::prompt_only(&played.tokens);
+            let asked: Vec<Vec<Item>> =
+                all.iter().map(|played| played.iter().filter(is_open).map(context).collect()).collect();
+            // The first turn refuses to ask nothing.
+            if turn > 0 && asked.iter().all(Vec::is_empty) {
+                break;
+            }
+            let written = write(&asked, &sampling.of_turn(turn))?;
+            let prompts = || prompts.iter().flat_map(|prompt| std::iter::repeat_n(prompt, sampling.answers));
+            scope::suspended(|| {
+                all.par_iter_mut().zip(&written).try_for_each(|(played, written)| {
+                    let open = played.iter_mut().zip(prompts()).filter(|(played, _)| played.open);
+                    let mut turns = open.zip(written);
+                    turns
+                        .try_for_each(|((played, prompt), text)| self.take_turn(played, prompt, text, reward, sampling))
+                })
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// Adds an answer, and what the program says to it.
+    fn take_turn(
+        &self,
+        played: &mut Played,
+        prompt: &Prompt,
+        text: &Generated,
+        reward: &dyn Reward,
+        sampling: &SamplingConfig,
+    ) -> Result<(), Error> {
+        played.read += played.tokens.len() + text.tokens.len();
+        played.tokens.extend(&text.tokens);
+        (played.stopped, played.finite) = (text.stopped, text.finite);
+        played.turns.push(self.tokenizer.decode(&text.tokens, true)?);
+        played.open = false;
+        if !text.finite {
+            return Ok(());
+        }
+        if let Some(reply) = reward.reply(prompt, &played.turns) {
+            let tokens = self.tokenizer.encode(&reply)?;
+            let needed = played.tokens.len() + tokens.len() + sampling.max_tokens;
+            if !tokens.is_empty() && needed <= self.host.context_length() {
+                played.tokens.extend(tokens);
+                played.turns.push(reply);
+                played.open = true;
+            }
+        }
+        Ok(())
+    }
+}

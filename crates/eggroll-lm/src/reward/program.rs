@@ -1,0 +1,231 @@
+//! Rewards of another program.
+
+use super::{Prompt, Reward};
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Seconds that an answer may take by default.
+const SECONDS: f64 = 60.0;
+
+/// A reward that another program computes, in any language: it reads a line of JSON for each answer, `{"prompt": {"prompt": …, "reference": …}, "completion": …}`,
+/// and writes its score, a number in a line.
+///
+/// As many programs run as answers are graded at a time, each one answer after the other. One that takes too long, ends, or says something else is ended with all
+/// that it has started: the answer's score is NaN, so its member ranks with the worst of the step, [`failures`](Self::failures) counts it, and another program
+/// starts with the next answer.
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)] {
+/// use eggroll_lm::reward::{Prompt, Reward, RewardProgram};
+///
+/// let length = RewardProgram::new("while read -r line; do echo ${#line}; done").with_seconds(5.0);
+/// assert_eq!(length.score(&Prompt::new("Name?"), "four"), r#"{"prompt":{"prompt":"Name?"},"completion":"four"}"#.len() as f32);
+/// assert_eq!(length.failures(), (0, None));
+/// # }
+/// ```
+pub struct RewardProgram {
+    command: String,
+    limit: Duration,
+    memory: Option<u64>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Programs that wait for an answer.
+    idle: Vec<Program>,
+    failures: u64,
+    first: Option<String>,
+}
+
+/// A running program, and a thread that talks to it.
+struct Program {
+    child: Child,
+    lines: Sender<Vec<u8>>,
+    scores: Receiver<io::Result<String>>,
+}
+
+/// An answer to be graded.
+#[derive(Serialize)]
+struct Answer<'a> {
+    prompt: &'a Prompt,
+    completion: &'a str,
+}
+
+impl RewardProgram {
+    /// Of a command of the system's shell, with a minute for an answer.
+    pub fn new(command: impl Into<String>) -> Self {
+        let limit = Duration::from_secs_f64(SECONDS);
+        Self { command: command.into(), limit, memory: None, state: Mutex::default() }
+    }
+
+    /// Sets the seconds that an answer may take; infinity is no limit.
+    pub fn with_seconds(mut self, seconds: f64) -> Self {
+        self.limit = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        self
+    }
+
+    /// Sets the bytes of memory that the program may have, by the shell's `ulimit -v`: on Linux.
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// Answers that could not be graded, and what went wrong first.
+    pub fn failures(&self) -> (u64, Option<String>) {
+        let state = self.state();
+        (state.failures, state.first.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, answer: &Answer) -> Result<f32, String> {
+        let idle = self.state().idle.pop();
+        let program = match idle {
+            Some(program) => program,
+            None => Program::start(&self.command, self.memory).map_err(|error| error.to_string())?,
+        };
+        let line = program.answer(answer, self.limit)?;
+        let score = line.trim().parse().map_err(|_| format!("expected a number in a line, but it says {line:?}"))?;
+        self.state().idle.push(program);
+        Ok(score)
+    }
+}
+
+impl Reward for RewardProgram {
+    fn score(&self, prompt: &Prompt, completion: &str) -> f32 {
+        self.ask(&Answer { prompt, completion }).unwrap_or_else(|error| {
+            let mut state = self.state();
+            state.failures += 1;
+            state.first.get_or_insert_with(|| format!("the reward {:?}: {error}", self.command));
+            f32::NAN
+        })
+    }
+}
+
+impl Program {
+    fn start(command: &str, memory: Option<u64>) -> io::Result<Self> {
+        let mut shell = match (cfg!(windows), memory) {
+            (true, _) => Command::new("cmd"),
+            (false, _) => Command::new("sh"),
+        };
+        match (cfg!(windows), memory) {
+            (true, None) => shell.args(["/C", command]),
+            (true, Some(_)) => return Err(io::Error::new(io::ErrorKind::Unsupported, "no limit of memory on Windows")),
+            (false, None) => shell.args(["-c", command]),
+            (false, Some(bytes)) => shell.args(["-c", &format!("ulimit -v {} || exit\n{command}", bytes / 1024)]),
+        };
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (mut to, from) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
+        let (lines, asked) = channel::<Vec<u8>>();
+        let (answers, scores) = channel();
+        thread::spawn(move || {
+            let mut from = BufReader::new(from);
+            for line in asked {
+                let mut score = String::new();
+                let said = to.write_all(&line).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut score));
+                let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "it has ended without an answer");
+                let result = said.and_then(|bytes| if bytes > 0 { Ok(score) } else { Err(ended()) });
+                if answers.send(result).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self { child, lines, scores })
+    }
+
+    fn answer(&self, answer: &Answer, limit: Duration) -> Result<String, String> {
+        let mut line = serde_json::to_vec(answer).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        // If the thread is gone, so is its answer.
+        let _ = self.lines.send(line);
+        match self.scores.recv_timeout(limit) {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(RecvTimeoutError::Timeout) => Err(format!("no answer within {limit:?}")),
+            Err(RecvTimeoutError::Disconnected) => Err("it has ended without an answer".to_owned()),
+        }
+    }
+}
+
+impl Drop for Program {
+    /// Ends it with all that it has started, where there are process groups.
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        let _ = Command::new("sh")
+            .args(["-c", "kill -s KILL -- \"-$0\" 2> /dev/null", &self.child.id().to_string()])
+            .status();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn score(program: &RewardProgram, text: &str) -> f32 {
+        program.score(&Prompt::new("a"), text)
+    }
+
+    #[test]
+    fn what_fails_has_no_score_and_the_next_answer_has_one() {
+        let started = tempfile::tempdir().unwrap();
+        // The second answer of each program is late, ends it, or is no number.
+        for (second, reason) in
+            [("sleep 60", "no answer within"), ("exit", "without an answer"), ("echo much", "expected a number")]
+        {
+            let folder = started.path().join(reason);
+            std::fs::create_dir(&folder).unwrap();
+            let command =
+                format!("mktemp -p '{}' > /dev/null; read -r _; echo 1; read -r _; {second}", folder.display());
+            let program = RewardProgram::new(command).with_seconds(0.5);
+            let start = Instant::now();
+            let scores: Vec<f32> = (0..3).map(|_| score(&program, "b")).collect();
+            assert!(scores[0] == 1.0 && scores[1].is_nan() && scores[2] == 1.0, "{scores:?}");
+            let (count, first) = program.failures();
+            assert!(count == 1 && first.as_ref().is_some_and(|first| first.contains(reason)), "{first:?}");
+            assert_eq!(
+                std::fs::read_dir(&folder).unwrap().count(),
+                2,
+                "a program for the first two answers, one for the third"
+            );
+            drop(program);
+            assert!(start.elapsed().as_secs() < 30, "what it has started is ended too");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_is_limited() {
+        let command = "read -r _; big=$(head -c 300000000 /dev/zero | tr '\\0' x); echo ${#big}";
+        assert_eq!(score(&RewardProgram::new(command), "b"), 3e8, "canary: without a limit it answers");
+        let limited = RewardProgram::new(command).with_memory(100 << 20);
+        assert!(score(&limited, "b").is_nan() && limited.failures().0 == 1);
+    }
+
+    #[test]
+    fn answers_are_graded_at_a_time() {
+        let program = RewardProgram::new("while read -r line; do sleep 0.3; echo ${#line}; done");
+        let start = Instant::now();
+        thread::scope(|scope| {
+            for letters in 1..=8 {
+                let program = &program;
+                scope.spawn(move || assert_eq!(score(program, &"b".repeat(letters)), (41 + letters) as f32));
+            }
+        });
+        assert!(start.elapsed().as_secs_f64() < 1.8, "{:?}", start.elapsed());
+        assert_eq!(program.failures(), (0, None));
+    }
+}
