@@ -171,7 +171,12 @@ fn run(schedule: &Schedule, expected: &str) -> Option<Vec<&'static str>> {
         Loss::Flip => flip(&stream, schedule.word),
         Loss::Crash | Loss::Middle => {}
     }
-    server.restart();
+    if !server.try_restart() {
+        // The server itself may end on a damaged file: whoever runs it takes the stream away.
+        assert!(schedule.loss == Loss::Flip, "{:?}: the server ends at its start", schedule.loss);
+        fs::remove_dir_all(&stream).expect("removes");
+        server.restart();
+    }
     // Sometimes the worker that is late has to read what is lost.
     let late = supervised(node("late"), &over);
     first.resume();

@@ -42,8 +42,8 @@ impl Server {
         let own = format!("listen: \"{host}:{port}\"\njetstream {{ store_dir: {store:?} }}\n");
         fs::write(folder.path().join("server.conf"), own + &lines(&folder)).expect("writes");
         let process = spawn(&folder);
-        let server = Self { folder, host, port, process };
-        server.wait();
+        let mut server = Self { folder, host, port, process };
+        assert!(server.wait(), "the server ends at its start");
         Some(server)
     }
 
@@ -64,16 +64,25 @@ impl Server {
 
     /// Starts it again after [`kill`](Self::kill), with what it had.
     pub fn restart(&mut self) {
-        self.process = spawn(&self.folder);
-        self.wait();
+        assert!(self.try_restart(), "the server ends at its start");
     }
 
-    fn wait(&self) {
+    /// [`restart`](Self::restart); whether it listens, and has not ended by itself.
+    pub fn try_restart(&mut self) -> bool {
+        self.process = spawn(&self.folder);
+        self.wait()
+    }
+
+    fn wait(&mut self) -> bool {
         let (start, host) = (Instant::now(), if self.host == "0.0.0.0" { "127.0.0.1" } else { self.host });
         while TcpStream::connect((host, self.port)).is_err() {
+            if self.process.try_wait().expect("is ours").is_some() {
+                return false;
+            }
             assert!(start.elapsed() < Duration::from_secs(30), "the server does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
+        true
     }
 }
 
