@@ -5,7 +5,7 @@ use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::generation::{Generated, generate};
 use crate::host::Decoder;
-use crate::items::Item;
+use crate::items::{Item, ItemsError};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
 use eggroll_core::scope;
@@ -84,7 +84,7 @@ impl<M: CausalModel> Finetune<M> {
         Ok(played.into_iter().flatten().collect())
     }
 
-    /// All episodes of so many members: `[members][prompts · answers]`. `write` continues the list of each, none of which is empty of all.
+    /// All episodes of so many members: `[members][prompts · answers]`. `write` continues the contexts of each member.
     pub(super) fn play_members(
         &self,
         members: usize,
@@ -95,6 +95,9 @@ impl<M: CausalModel> Finetune<M> {
         write: impl Fn(&[Vec<Item>], &SamplingConfig) -> Result<Vec<Vec<Generated>>, Error>,
     ) -> Result<Vec<Vec<Played>>, Error> {
         sampling.validate()?;
+        if items.is_empty() {
+            return Err(ItemsError::Empty.into());
+        }
         let of_member = |_| {
             let again = |item| std::iter::repeat_with(move || Played::of(item)).take(sampling.answers);
             items.iter().flat_map(again).collect::<Vec<_>>()
@@ -105,8 +108,7 @@ impl<M: CausalModel> Finetune<M> {
             let context = |played: &Played| Item::prompt_only(&played.tokens);
             let asked: Vec<Vec<Item>> =
                 all.iter().map(|played| played.iter().filter(is_open).map(context).collect()).collect();
-            // The first turn refuses to ask nothing.
-            if turn > 0 && asked.iter().all(Vec::is_empty) {
+            if asked.iter().all(Vec::is_empty) {
                 break;
             }
             let written = write(&asked, &sampling.of_turn(turn))?;

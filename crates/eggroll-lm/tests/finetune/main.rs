@@ -234,6 +234,11 @@ fn limits_of_episodes() {
     let played = finetune.play(&Endless, &prompts, &SamplingConfig::greedy(8)).unwrap();
     // 32 tokens of context: 3 of the prompt, 8 of each answer, 4 of each reply.
     assert_eq!((played[0].len(), played[0][0].turns.len()), (1, 5), "{played:?}");
+    let none = finetune.play(&Endless, &[], &SamplingConfig::greedy(8)).unwrap_err();
+    assert!(matches!(none, Error::Items(ItemsError::Empty)), "{none}");
+    let mut other = self::finetune(settings());
+    let none = other.learn_from(&Endless, &[], &SamplingConfig::greedy(8)).unwrap_err();
+    assert!(matches!(none, Error::Items(ItemsError::Empty)) && other.steps() == 0, "{none}");
     let population = finetune.strategy().ask();
     let error = |sampling: &SamplingConfig| finetune.play(&Endless, &prompts, sampling).unwrap_err().to_string();
     assert!(error(&SamplingConfig::greedy(8).with_answers(2, 1)).contains("2 answers at temperature 0"));
