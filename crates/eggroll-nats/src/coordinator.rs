@@ -470,6 +470,9 @@ impl Exchange for Coordinator {
 
     /// Where the server has lost the scores that lead here, and has no checkpoint behind them: those of the coordinator's own folder lead further.
     fn wants_checkpoint(&mut self, generation: u64) -> Result<bool, Error> {
+        if generation == 0 {
+            return Ok(false);
+        }
         let latest = checkpoints::readable(&self.link).unwrap_or(0);
         let (link, run) = self.began();
         let mut log = LogReader::new();
