@@ -14,8 +14,6 @@ use std::time::Instant;
 
 /// Accuracy on dev data, one line for each evaluation.
 const POINTS: &str = "curve.jsonl";
-/// What members were asked, one line for each step: `eggroll verify` asks some again.
-const LESSONS: &str = "lessons.jsonl";
 /// What training has taken, one line for each step.
 const COSTS: &str = "costs.jsonl";
 
@@ -82,6 +80,7 @@ pub struct TaskLessons<'a, M> {
 struct LlmLogs {
     points: JsonLines,
     costs: JsonLines,
+    /// What members were asked, one line for each step: `eggroll verify` asks some again.
     lessons: JsonLines,
 }
 
@@ -123,7 +122,7 @@ impl<M: CausalModel> Lessons<M> for TaskLessons<'_, M> {
         self.logs = Some(LlmLogs {
             points: JsonLines::open(&points, done + 1)?,
             costs: JsonLines::open(&costs, done + 1)?,
-            lessons: JsonLines::open(folder.file(LESSONS), done)?,
+            lessons: JsonLines::open(folder.file(WrittenLesson::FILE), done)?,
         });
         self.points = JsonLines::read(&points)?;
         if let Some(Cost { seconds, tokens, .. }) = JsonLines::read(&costs)?.pop() {

@@ -8,9 +8,6 @@ use eggroll_lm::{CausalModel, Error, Finetune, FinetuneConfig, Questions, Verifi
 use eggroll_run::{JsonLines, VerifyConfig, replay};
 use std::path::PathBuf;
 
-/// The file of what was asked, next to the log.
-const LESSONS: &str = "lessons.jsonl";
-
 /// What belongs together.
 #[derive(Args)]
 pub struct TuneArgs {
@@ -57,7 +54,7 @@ impl TuneArgs {
         let finetune = FinetuneConfig::new().with_precision(self.precision).init::<M>(pretrained)?;
         let (strategy, _) = replay(&self.log, finetune.model().clone(), Some(0))?;
         let mut finetune = finetune.with_strategy(strategy.config().clone())?;
-        let path = self.lessons.clone().unwrap_or_else(|| self.log.with_file_name(LESSONS));
+        let path = self.lessons.clone().unwrap_or_else(|| self.log.with_file_name(WrittenLesson::FILE));
         let lessons = JsonLines::read::<WrittenLesson>(&path)?;
         let (program, none) = (self.reward.clone().map(RewardProgram::new), |_: &Prompt, _: &str| f32::NAN);
         let config = VerifyConfig { share, seed, until: self.until };

@@ -61,13 +61,12 @@ impl<M: CausalModel> Finetune<M> {
     ) -> Result<Vec<Vec<Episode>>, Error> {
         prompts.iter().try_for_each(|prompt| reward.check(prompt))?;
         let played = self.play_alone(reward, prompts, &self.prompts(prompts)?, &self.stopping(sampling))?;
-        let episode = |(prompt, played): (&Prompt, &Played)| Episode {
-            turns: played.turns.clone(),
-            score: played.score(prompt, reward),
+        let of_prompt = |(prompt, played): (&Prompt, &[Played])| {
+            let episode =
+                |played: &Played| Episode { turns: played.turns.clone(), score: played.score(prompt, reward) };
+            played.iter().map(episode).collect()
         };
-        let of_prompt =
-            |(prompt, played): (&Prompt, &[Played])| played.iter().map(|played| episode((prompt, played))).collect();
-        Ok(prompts.iter().zip(played.chunks(sampling.answers.max(1))).map(of_prompt).collect())
+        Ok(prompts.iter().zip(played.chunks(sampling.answers)).map(of_prompt).collect())
     }
 
     /// All episodes of the model as it is.

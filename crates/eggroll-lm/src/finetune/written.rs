@@ -37,6 +37,9 @@ pub enum Questions {
 }
 
 impl WrittenLesson {
+    /// The usual name of their file, next to the replay log.
+    pub const FILE: &str = "lessons.jsonl";
+
     /// Of a generation's lesson.
     pub fn new(generation: u64, lesson: &Lesson) -> Self {
         let asked = match *lesson {

@@ -114,10 +114,7 @@ impl Reward for RewardProgram {
 
 impl Program {
     fn start(command: &str, memory: Option<u64>) -> io::Result<Self> {
-        let mut shell = match (cfg!(windows), memory) {
-            (true, _) => Command::new("cmd"),
-            (false, _) => Command::new("sh"),
-        };
+        let mut shell = Command::new(if cfg!(windows) { "cmd" } else { "sh" });
         match (cfg!(windows), memory) {
             (true, None) => shell.args(["/C", command]),
             (true, Some(_)) => return Err(io::Error::new(io::ErrorKind::Unsupported, "no limit of memory on Windows")),
