@@ -3,6 +3,7 @@
 mod checks;
 mod config;
 mod episodes;
+mod logs;
 mod members;
 mod parts;
 mod report;
@@ -13,6 +14,7 @@ mod written;
 
 pub use config::FinetuneConfig;
 pub use episodes::Episode;
+pub use logs::Verification;
 pub use report::{Completion, StepReport};
 pub use steps::Lesson;
 #[cfg(feature = "learner")]
@@ -28,13 +30,8 @@ use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
 use burn::tensor::Device;
-use eggroll_run::{
-    ReplayLog, SavedError, UserError, Verified, VerifyConfig, difference, replay_evaluated, replay_from, replay_range,
-    verify,
-};
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Population};
-use serde_json::Value;
-use std::ops::Range;
+use eggroll_run::ReplayLog;
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
 use std::path::Path;
 
 /// A pretrained language model that is being fine-tuned.
@@ -73,17 +70,6 @@ pub struct Finetune<M: CausalModel> {
     log: Option<ReplayLog>,
     /// Steps so far: inside a run of the learner the strategy is the run's.
     steps: u64,
-}
-
-/// What [`Finetune::verify`] has looked at; nothing differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verification {
-    /// Steps of the log.
-    pub steps: u64,
-    /// Members that were asked again, of all steps.
-    pub evaluated: u64,
-    /// Members of all steps.
-    pub members: u64,
 }
 
 impl FinetuneConfig {
@@ -125,109 +111,6 @@ impl<M: CausalModel> Finetune<M> {
     pub fn with_strategy(mut self, strategy: EvolutionStrategyConfig) -> Result<Self, Error> {
         self.check_fresh("with_strategy")?;
         self.strategy = strategy.try_init(&self.model)?;
-        Ok(self)
-    }
-
-    /// Logs every step to a file of seeds and scores, a few bytes for each member, part and step, from which the fine-tuned model can be
-    /// rebuilt of the pretrained one ([`replay`](eggroll_run::replay)). If the file is there, its steps are made again first, bit for bit. The log does not have
-    /// the precision, the sampling, the prompts or the reward: keep them. Steps that have learned from the scores of tokens need what these were of:
-    /// [`with_replay_log_of`](Self::with_replay_log_of).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OtherSettings`] for a log of a strategy with other settings; [`Error::Run`] if the file cannot be read or written, is
-    /// damaged, is of another model, or has scores of tokens; [`Error::TooLate`] after a step or another log.
-    pub fn with_replay_log(self, path: impl AsRef<Path>) -> Result<Self, Error> {
-        // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
-        self.with_log(path.as_ref(), |finetune, path| {
-            replay_from(path, finetune.strategy.clone(), finetune.model.clone(), None)
-        })
-    }
-
-    /// [`with_replay_log`](Self::with_replay_log) of the lessons of each step, from 0, that steps are made again with: all that is
-    /// evaluated is the model and the first pair, whose scores are compared.
-    ///
-    /// # Errors
-    ///
-    /// As [`with_replay_log`](Self::with_replay_log) and [`step`](Self::step); [`Error::Run`] if the lessons are others.
-    ///
-    /// # Example
-    ///
-    /// ```no_run
-    /// use eggroll_lm::load::Pretrained;
-    /// use eggroll_lm::{FinetuneConfig, Items, Lesson, Llama};
-    ///
-    /// # fn main() -> Result<(), eggroll_lm::Error> {
-    /// let finetune = FinetuneConfig::new().init::<Llama>(Pretrained::open("SmolLM2-135M-Instruct")?)?;
-    /// let answers = [finetune.item("Two and two is", " four")?, finetune.item("Two and three is", " five")?];
-    /// let lesson = |_: u64| Lesson::Completions(Items::Shared(&answers));
-    /// let mut finetune = finetune.with_replay_log_of("sums.replay", lesson)?;
-    /// while finetune.steps() < 20 {
-    ///     finetune.step(&lesson(finetune.steps()))?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn with_replay_log_of<'a>(
-        self,
-        path: impl AsRef<Path>,
-        mut lesson: impl FnMut(u64) -> Lesson<'a>,
-    ) -> Result<Self, Error> {
-        self.with_log(path.as_ref(), |finetune, path| {
-            let (strategy, model) = (finetune.strategy.clone(), finetune.model.clone());
-            let again = |model: &M, population: &Population| {
-                model.update_host(&mut finetune.host, &population.perturbation().table);
-                Ok(finetune.ask_some(population, 0..2, &lesson(population.generation()))?.fitness)
-            };
-            replay_evaluated(path, strategy, model, None, again)
-        })
-    }
-
-    /// Makes the steps of a log again, to which nothing is written, and evaluates a random share of its pairs ([`verify`]): whether the log, this model, the
-    /// precision, the lessons and their rewards belong together. The model is the log's last one afterwards, or that of before if there is an error.
-    ///
-    /// # Errors
-    ///
-    /// As [`with_replay_log_of`](Self::with_replay_log_of), with what `lesson` returned.
-    pub fn verify<'a>(
-        &mut self,
-        path: impl AsRef<Path>,
-        config: &VerifyConfig,
-        mut lesson: impl FnMut(u64) -> Result<Lesson<'a>, UserError>,
-    ) -> Result<Verification, Error> {
-        self.check_fresh("verify")?;
-        let (strategy, first) = (self.strategy.clone(), self.model.clone());
-        let mut host_is_of = strategy.generation();
-        let ask = |model: &M, population: &Population, members: Range<usize>| {
-            if host_is_of != population.generation() {
-                host_is_of = population.generation();
-                model.update_host(&mut self.host, &population.perturbation().table);
-            }
-            Ok(self.ask_some(population, members, &lesson(population.generation())?)?.fitness)
-        };
-        let verified = verify(path.as_ref(), strategy, first, config, ask).map_err(other_settings);
-        let result = verified.map(|Verified { strategy, model, evaluated, members }| {
-            (self.strategy, self.model) = (strategy, model);
-            self.steps = self.strategy.generation();
-            Verification { steps: self.steps, evaluated, members }
-        });
-        self.host = self.model.to_host(self.config.precision);
-        result
-    }
-
-    /// Makes the steps of a log again, if it has any, and continues it.
-    fn with_log(
-        mut self,
-        path: &Path,
-        replay: impl FnOnce(&mut Self, &Path) -> Result<(EvolutionStrategy, M), eggroll_run::Error>,
-    ) -> Result<Self, Error> {
-        self.check_fresh("with_replay_log")?;
-        if path.exists() && !replay_range(path)?.is_empty() {
-            (self.strategy, self.model) = replay(&mut self, path).map_err(other_settings)?;
-            self.host = self.model.to_host(self.config.precision);
-            self.steps = self.strategy.generation();
-        }
-        self.log = Some(ReplayLog::open(path, &self.strategy, &self.model)?);
         Ok(self)
     }
 
@@ -390,15 +273,5 @@ impl<M: CausalModel> Finetune<M> {
     fn completion(&self, generated: &crate::generation::Generated) -> Result<Completion, Error> {
         let text = self.tokenizer.decode(&generated.tokens, true)?;
         Ok(Completion { text, tokens: generated.tokens.len(), stopped: generated.stopped })
-    }
-}
-
-/// The first setting that differs, for a log that was begun with others.
-fn other_settings(error: eggroll_run::Error) -> Error {
-    let eggroll_run::Error::Saved(SavedError::ReplayConfig { logged, given, .. }) = &error else { return error.into() };
-    let [expected, found] = [logged, given].map(|json| serde_json::from_str::<Value>(json).unwrap_or_default());
-    match difference(&found, &expected) {
-        Some((field, found, expected)) => Error::OtherSettings { field, found, expected },
-        None => error.into(),
     }
 }
