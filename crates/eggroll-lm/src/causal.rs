@@ -115,7 +115,7 @@ impl CausalModel for Rwkv7 {
         weights.check(all)?;
         weights.check_tied_head(all)?;
         let read = WeightReader { weights, device };
-        Self::new(config, device).with_files(weights.has_fused_mixes(), |name, shape| read.finite(name, shape))
+        Self::new(config, device).with_files(weights.has_fused_mixes(), |name, shape| read.weights.finite(name, shape))
     }
 
     fn model_config(&self) -> ModelConfig {
@@ -149,37 +149,22 @@ pub(crate) struct WeightReader<'a> {
 impl WeightReader<'_> {
     /// A tensor as it is stored.
     pub(crate) fn matrix(&self, name: &str, shape: [usize; 2]) -> Result<Param<Tensor<2>>, LoadError> {
-        Ok(self.parameter(self.finite(name, &shape)?, shape))
+        Ok(self.parameter(self.weights.finite(name, &shape)?, shape))
     }
 
     pub(crate) fn vector(&self, name: &str, len: usize) -> Result<Param<Tensor<1>>, LoadError> {
-        Ok(self.parameter(self.finite(name, &[len])?, [len]))
+        Ok(self.parameter(self.weights.finite(name, &[len])?, [len]))
     }
 
     /// Weight and bias of a layer, whose weight is stored as `[d_output, d_input]`.
     pub(crate) fn linear(&self, name: &str, layer: &mut Linear) -> Result<(), LoadError> {
         let [d_input, d_output] = layer.weight.lazy_shape().dims();
-        let stored = self.finite(&format!("{name}.weight"), &[d_output, d_input])?;
+        let stored = self.weights.finite(&format!("{name}.weight"), &[d_output, d_input])?;
         layer.weight = self.parameter(crate::values::transposed(&stored, [d_output, d_input]), [d_input, d_output]);
         if layer.bias.is_some() {
             layer.bias = Some(self.vector(&format!("{name}.bias"), d_output)?);
         }
         Ok(())
-    }
-
-    fn finite(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let values = self.weights.read(name, shape)?;
-        match values.iter().position(|value| !value.is_finite()) {
-            None => Ok(values),
-            Some(index) => {
-                let found = format!("{} at element {index}", values[index]);
-                Err(LoadError::malformed(
-                    self.weights.path(),
-                    "weights",
-                    format!("tensor `{name}` has {found}: weights must be finite"),
-                ))
-            }
-        }
     }
 
     fn parameter<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Param<Tensor<D>> {

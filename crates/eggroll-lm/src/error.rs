@@ -70,6 +70,24 @@ pub enum Error {
         /// Tokens that were generated before.
         tokens: usize,
     },
+    /// A setting that a model in blocks of integers does not learn by.
+    #[error(
+        "a quantized model is moved by plain SGD on the means of members: {setting} is {found}, expected {expected}"
+    )]
+    Quantized {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        found: String,
+        /// The value that works.
+        expected: String,
+    },
+    /// The temporary file of a quantized model that learns.
+    #[error(
+        "the temporary file of what moves were short of, 2 bytes for each weight, cannot be used: {0}; open the model again, with its replay log, and with a \
+         folder for temporary files that has room (TMPDIR)"
+    )]
+    Carried(std::io::Error),
     /// A conversation for a model that has no chat template.
     #[error("the model has no chat template: write the prompt as it was trained on")]
     NoTemplate,

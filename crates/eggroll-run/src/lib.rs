@@ -51,5 +51,7 @@ pub use log::CsvLog;
 #[cfg(feature = "tensorboard")]
 pub use log::TensorBoardLog;
 pub use log::{JsonLines, LogRow};
-pub use replay::{ReplayLog, Verified, VerifyConfig, replay, replay_evaluated, replay_from, replay_range, verify};
+pub use replay::{
+    ReplayLog, Verified, VerifyConfig, replay, replay_evaluated, replay_from, replay_range, replay_with, verify,
+};
 pub use training_loop::TrainingLoop;

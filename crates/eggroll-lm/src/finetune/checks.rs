@@ -1,13 +1,13 @@
 //! Data that are checked before the first step.
 
 use super::Finetune;
-use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::items::{Item, Items, ItemsError};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
+use crate::tunable::Tunable;
 
-impl<M: CausalModel> Finetune<M> {
+impl<M: Tunable> Finetune<M> {
     /// Refuses items that cannot be scored: without tokens, longer than the context, or of another vocabulary. Steps
     /// take a few at a time, and would find the first after hours.
     ///

@@ -1,6 +1,6 @@
 //! Settings of fine-tuning.
 
-use crate::causal::CausalModel;
+use crate::tunable::Tunable;
 use burn::optim::SgdConfig;
 use eggroll_core::transformer::Precision;
 use eggroll_core::{EggrollConfig, NoiserConfig, Role};
@@ -104,7 +104,7 @@ impl FinetuneConfig {
 
     /// The strategy of these settings for an architecture: to be changed ([`Finetune::with_strategy`](super::Finetune::with_strategy)),
     /// with roles of your own for example.
-    pub fn strategy<M: CausalModel>(&self) -> EvolutionStrategyConfig {
+    pub fn strategy<M: Tunable>(&self) -> EvolutionStrategyConfig {
         let noiser: NoiserConfig = EggrollConfig::new().with_rank(self.rank).into();
         let roles = M::PERTURBED.iter().map(|pattern| (*pattern, Role::LowRank { rank: self.rank }));
         let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new())

@@ -1,13 +1,13 @@
 //! Episodes: what a model answers to a prompt, and to what the program replies.
 
 use super::Finetune;
-use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::generation::{Generated, generate};
 use crate::host::Decoder;
 use crate::items::{Item, ItemsError};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
+use crate::tunable::Tunable;
 use eggroll_core::scope;
 use rayon::prelude::*;
 
@@ -46,7 +46,7 @@ impl Played {
     }
 }
 
-impl<M: CausalModel> Finetune<M> {
+impl<M: Tunable> Finetune<M> {
     /// Plays episodes with the model as it is: it answers the prompts, and whatever [`reply`](Reward::reply) says to its answers. Each prompt is played
     /// [`answers`](SamplingConfig::answers) times: `[prompts][answers]`.
     ///

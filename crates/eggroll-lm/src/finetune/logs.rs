@@ -3,9 +3,9 @@
 use super::{Finetune, Lesson};
 use crate::causal::CausalModel;
 use crate::error::Error;
+use crate::tunable::Tunable;
 use eggroll_run::{
-    ReplayLog, SavedError, UserError, Verified, VerifyConfig, difference, replay_evaluated, replay_from, replay_range,
-    verify,
+    ReplayLog, SavedError, UserError, Verified, VerifyConfig, difference, replay_evaluated, replay_range, verify,
 };
 use eggroll_train::{EvolutionStrategy, Population};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub struct Verification {
     pub members: u64,
 }
 
-impl<M: CausalModel> Finetune<M> {
+impl<M: Tunable> Finetune<M> {
     /// Logs every step to a file of seeds and scores, a few bytes for each member, part and step, from which the fine-tuned model can be
     /// rebuilt of the pretrained one ([`replay`](eggroll_run::replay)). If the file is there, its steps are made again first, bit for bit. The log does not have
     /// the precision, the sampling, the prompts or the reward: keep them. Steps that have learned from the scores of tokens need what these were of:
@@ -36,10 +36,13 @@ impl<M: CausalModel> Finetune<M> {
     pub fn with_replay_log(self, path: impl AsRef<Path>) -> Result<Self, Error> {
         // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
         self.with_log(path.as_ref(), |finetune, path| {
-            replay_from(path, finetune.strategy.clone(), finetune.model.clone(), None)
+            let (strategy, precision) = (finetune.strategy.clone(), finetune.config.precision);
+            finetune.model.replay(&mut finetune.host, path, strategy, precision)
         })
     }
+}
 
+impl<M: CausalModel> Finetune<M> {
     /// [`with_replay_log`](Self::with_replay_log) of the lessons of each step, from 0, that steps are made again with: all that is
     /// evaluated is the model and the first pair, whose scores are compared.
     ///
@@ -75,7 +78,10 @@ impl<M: CausalModel> Finetune<M> {
                 model.update_host(&mut finetune.host, &population.perturbation().table);
                 Ok(finetune.ask_some(population, 0..2, &lesson(population.generation()))?.fitness)
             };
-            replay_evaluated(path, strategy, model, None, again)
+            let (strategy, model) = replay_evaluated(path, strategy, model, None, again)?;
+            finetune.model = model;
+            finetune.host = finetune.model.to_host(finetune.config.precision);
+            Ok(strategy)
         })
     }
 
@@ -110,17 +116,18 @@ impl<M: CausalModel> Finetune<M> {
         self.host = self.model.to_host(self.config.precision);
         result
     }
+}
 
+impl<M: Tunable> Finetune<M> {
     /// Makes the steps of a log again, if it has any, and continues it.
     fn with_log(
         mut self,
         path: &Path,
-        replay: impl FnOnce(&mut Self, &Path) -> Result<(EvolutionStrategy, M), eggroll_run::Error>,
+        replay: impl FnOnce(&mut Self, &Path) -> Result<EvolutionStrategy, eggroll_run::Error>,
     ) -> Result<Self, Error> {
         self.check_fresh("with_replay_log")?;
         if path.exists() && !replay_range(path)?.is_empty() {
-            (self.strategy, self.model) = replay(&mut self, path).map_err(other_settings)?;
-            self.host = self.model.to_host(self.config.precision);
+            self.strategy = replay(&mut self, path).map_err(other_settings)?;
             self.steps = self.strategy.generation();
         }
         self.log = Some(ReplayLog::open(path, &self.strategy, &self.model)?);

@@ -1,16 +1,16 @@
 //! What all members answer: together where their noise is of low rank, as models of their own otherwise.
 
 use super::Finetune;
-use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::generation::{Generated, generate, generate_population};
 use crate::host::Decoder;
 use crate::items::{Item, Items};
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score, score_population};
+use crate::tunable::Tunable;
 use eggroll_train::Population;
 
-impl<M: CausalModel> Finetune<M> {
+impl<M: Tunable> Finetune<M> {
     /// Scores items with all members: `[members][items]`. Members whose noise is not of low rank, or from a table, are packed one after the
     /// other.
     ///
@@ -51,8 +51,7 @@ impl<M: CausalModel> Finetune<M> {
         items.check_whole(population)?;
         items.check_groups(population.count())?;
         let answer = |(member, items): (usize, &[Item])| {
-            let model = population.member(&self.model, member);
-            run(&model.to_host(self.config.precision), items)
+            run(&self.model.member(population, member, self.config.precision)?, items)
         };
         let results = items.of_members(&population.range(), population).into_iter().map(answer).collect();
         let parameters: Vec<_> = population.perturbation().table.entries().iter().map(|entry| entry.id).collect();

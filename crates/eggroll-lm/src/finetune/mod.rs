@@ -26,10 +26,11 @@ use crate::error::Error;
 use crate::host::Decoder;
 use crate::items::Item;
 use crate::load::{ChatTemplate, Message, Pretrained, SavedDtype, Tokenizer, save_model};
+use crate::quantized::QuantizedLlama;
 use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
-use burn::tensor::Device;
+use crate::tunable::Tunable;
 use eggroll_run::ReplayLog;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
 use std::path::Path;
@@ -60,7 +61,7 @@ use std::path::Path;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Finetune<M: CausalModel> {
+pub struct Finetune<M: Tunable> {
     config: FinetuneConfig,
     model: M,
     host: M::Host,
@@ -78,10 +79,10 @@ impl FinetuneConfig {
     /// # Errors
     ///
     /// [`Error::Load`] for weights that are missing, do not fit or are not finite; [`Error::Train`] for invalid settings.
-    pub fn init<M: CausalModel>(self, pretrained: Pretrained) -> Result<Finetune<M>, Error> {
+    pub fn init<M: Tunable>(self, pretrained: Pretrained) -> Result<Finetune<M>, Error> {
         let Pretrained { config, weights, tokenizer, chat_template } = pretrained;
-        let model = M::load(&config, &weights, &Device::flex())?;
-        self.init_with(model, tokenizer, chat_template)
+        let (model, host) = M::open(&config, weights, self.precision)?;
+        self.init_of(model, host, (tokenizer, chat_template))
     }
 
     /// [`init`](Self::init) with a model that is loaded already.
@@ -95,13 +96,24 @@ impl FinetuneConfig {
         tokenizer: Tokenizer,
         template: Option<ChatTemplate>,
     ) -> Result<Finetune<M>, Error> {
-        let strategy = self.strategy::<M>().try_init(&model)?;
         let host = model.to_host(self.precision);
+        self.init_of(model, host, (tokenizer, template))
+    }
+
+    fn init_of<M: Tunable>(
+        self,
+        model: M,
+        host: M::Host,
+        (tokenizer, template): (Tokenizer, Option<ChatTemplate>),
+    ) -> Result<Finetune<M>, Error> {
+        let config = self.strategy::<M>();
+        model.check(&config)?;
+        let strategy = config.try_init(&model)?;
         Ok(Finetune { config: self, model, host, strategy, tokenizer, template, log: None, steps: 0 })
     }
 }
 
-impl<M: CausalModel> Finetune<M> {
+impl<M: Tunable> Finetune<M> {
     /// Takes another strategy, before the first step: other noise, roles, optimizer or shaping. Members whose noise is not of low rank on
     /// the model's matrices are packed one after the other, which takes much longer.
     ///
@@ -110,6 +122,7 @@ impl<M: CausalModel> Finetune<M> {
     /// [`Error::Train`] for invalid settings; [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log).
     pub fn with_strategy(mut self, strategy: EvolutionStrategyConfig) -> Result<Self, Error> {
         self.check_fresh("with_strategy")?;
+        self.model.check(&strategy)?;
         self.strategy = strategy.try_init(&self.model)?;
         Ok(self)
     }
@@ -242,16 +255,6 @@ impl<M: CausalModel> Finetune<M> {
         generated.iter().map(|generated| self.completion(generated)).collect()
     }
 
-    /// Saves the model as a folder that Hugging Face's transformers reads: `model.safetensors`, `config.json`, the tokenizer.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] if a file cannot be written; nothing is half written.
-    pub fn save(&self, folder: impl AsRef<Path>, dtype: SavedDtype) -> Result<(), Error> {
-        let config = self.model.model_config();
-        Ok(save_model(folder, &config, &self.tokenizer, self.template.as_ref(), self.model.tensors(), dtype)?)
-    }
-
     /// Refuses what would make the log one of another run.
     fn check_fresh(&self, call: &'static str) -> Result<(), Error> {
         let (steps, logged) = (self.steps(), self.log.is_some());
@@ -273,5 +276,29 @@ impl<M: CausalModel> Finetune<M> {
     fn completion(&self, generated: &crate::generation::Generated) -> Result<Completion, Error> {
         let text = self.tokenizer.decode(&generated.tokens, true)?;
         Ok(Completion { text, tokens: generated.tokens.len(), stopped: generated.stopped })
+    }
+}
+
+impl<M: CausalModel> Finetune<M> {
+    /// Saves the model as a folder that Hugging Face's transformers reads: `model.safetensors`, `config.json`, the tokenizer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if a file cannot be written; nothing is half written.
+    pub fn save(&self, folder: impl AsRef<Path>, dtype: SavedDtype) -> Result<(), Error> {
+        let config = self.model.model_config();
+        Ok(save_model(folder, &config, &self.tokenizer, self.template.as_ref(), self.model.tensors(), dtype)?)
+    }
+}
+
+impl Finetune<QuantizedLlama> {
+    /// Writes the model as the GGUF file that it was read of, in its own quantization: what llama.cpp reads. Metadata, tokenizer and all tensors that are not tuned are
+    /// copied; matrices that the file stores neither in Q8_0 nor in Q4_0 become Q8_0.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for a model of SafeTensors, and if a file cannot be read or written; nothing is half written.
+    pub fn save_gguf(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        Ok(self.model.write_gguf(&self.host, path.as_ref())?)
     }
 }

@@ -2,16 +2,16 @@
 
 use super::Finetune;
 use super::episodes::Played;
-use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::items::{Item, Items};
 use crate::reward::{Prompt, Reward};
 use crate::rows::CompletionRows;
 use crate::sampling::SamplingConfig;
 use crate::scoring::Scored;
+use crate::tunable::Tunable;
 use eggroll_train::{Fitness, Population};
 
-impl<M: CausalModel> Finetune<M> {
+impl<M: Tunable> Finetune<M> {
     /// The scores of all tokens of completions that all members are given, if the model is to learn from each: a token's rows are those from
     /// which it is predicted.
     pub(super) fn token_scores(

@@ -2,13 +2,13 @@
 
 use super::episodes::Played;
 use super::{Finetune, StepReport};
-use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::host::Changed;
 use crate::items::{Item, Items};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
 use crate::scoring::Scored;
+use crate::tunable::Tunable;
 use eggroll_core::scope;
 use eggroll_train::{Fitness, GenerationReport, Population};
 use rayon::prelude::*;
@@ -78,7 +78,7 @@ impl Asked {
     }
 }
 
-impl<M: CausalModel> Finetune<M> {
+impl<M: Tunable> Finetune<M> {
     /// A step towards completions that are given ([`Lesson::Completions`]).
     ///
     /// # Errors
@@ -113,13 +113,9 @@ impl<M: CausalModel> Finetune<M> {
         let start = Instant::now();
         let population = self.strategy.ask();
         let answers = self.ask_members(&population, lesson)?;
-        let table = population.perturbation().table.clone();
-        let generation = self.strategy.tell(&mut self.model, population, answers.fitness.clone())?;
+        let fitness = answers.fitness.clone();
+        let (generation, changed) = self.model.tell(&mut self.host, &mut self.strategy, population, fitness)?;
         self.steps = self.strategy.generation();
-        let changed = match generation.stepped {
-            true => self.model.update_host(&mut self.host, &table),
-            false => Changed::default(),
-        };
         if let Some(log) = &mut self.log {
             log.append(&self.strategy, &answers.fitness)?;
             log.sync()?;

@@ -56,6 +56,14 @@ impl Head {
         }
     }
 
+    /// The weight, `[hidden_size, vocab_size]`.
+    pub fn matrix(&self) -> &PackedMatrix {
+        match self {
+            Self::Own(layer) => layer.matrix(),
+            Self::Tied(matrix) => matrix,
+        }
+    }
+
     /// Logits of rows of members, `[rows, vocab_size]`.
     pub fn forward(
         &self,

@@ -50,6 +50,19 @@ impl PackedLinear {
         }
     }
 
+    /// Of a weight that is packed already.
+    pub fn of(id: ParamId, number: usize, matrix: PackedMatrix, bias: Option<Vec<f32>>) -> Self {
+        Self { id, number, matrix, bias }
+    }
+
+    pub fn matrix(&self) -> &PackedMatrix {
+        &self.matrix
+    }
+
+    pub fn matrix_mut(&mut self) -> &mut PackedMatrix {
+        &mut self.matrix
+    }
+
     pub fn shape(&self) -> [usize; 2] {
         self.matrix.shape()
     }

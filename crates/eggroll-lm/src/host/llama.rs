@@ -1,6 +1,7 @@
 //! The Llama architecture on the host.
 
 use super::decoder::{Decoder, Sequence, append_wanted};
+use super::embeddings::Embeddings;
 use super::head::Head;
 use super::linear::{Changed, PackedLinear, vector};
 use super::noise::Noise;
@@ -18,23 +19,22 @@ pub struct HostLlama {
     config: LlamaConfig,
     precision: Precision,
     frequencies: Frequencies,
-    /// `[vocab_size, hidden_size]`
-    embeddings: Vec<f32>,
-    layers: Vec<HostLlamaLayer>,
+    embeddings: Embeddings,
+    pub(super) layers: Vec<HostLlamaLayer>,
     norm: Vec<f32>,
     head: Head,
 }
 
 #[derive(Debug)]
-struct HostLlamaLayer {
-    attention_norm: Vec<f32>,
-    mlp_norm: Vec<f32>,
+pub(super) struct HostLlamaLayer {
+    pub attention_norm: Vec<f32>,
+    pub mlp_norm: Vec<f32>,
     /// q, k, v, o, gate, up, down.
-    linear: [PackedLinear; 7],
+    pub linear: [PackedLinear; LINEAR],
 }
 
 /// Linear layers of one layer.
-const LINEAR: usize = 7;
+pub(super) const LINEAR: usize = 7;
 
 /// Buffers of a thread.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl HostLlama {
             precision,
             frequencies: Frequencies::new(config),
             layers: model.layers.par_iter().enumerate().map(layer).collect(),
-            embeddings,
+            embeddings: Embeddings::Floats(embeddings),
             norm: vector(&model.norm.gamma),
             head,
             config: config.clone(),
@@ -101,7 +101,7 @@ impl HostLlama {
             let packed = packed.linear.iter_mut().zip(layer.linear());
             packed.map(|(packed, (_, layer))| packed.update(layer, trained)).sum()
         };
-        let changed: Changed = self.layers.par_iter_mut().zip(&model.layers).map(of_layer).sum();
+        let changed_layers: Changed = self.layers.par_iter_mut().zip(&model.layers).map(of_layer).sum();
         let others: Vec<_> = model
             .layers
             .iter()
@@ -115,14 +115,25 @@ impl HostLlama {
             }
             self.norm = vector(&model.norm.gamma);
         }
-        let embeddings = trained(model.embed_tokens.weight.id);
-        if embeddings {
-            self.embeddings = floats(model.embed_tokens.weight.val());
-        }
+        let embeddings = trained(model.embed_tokens.weight.id).then(|| floats(model.embed_tokens.weight.val()));
         let shape = [self.config.vocab_size, self.config.hidden_size];
-        let changed_embeddings = embeddings.then_some((self.embeddings.as_slice(), shape));
-        let head = self.head.update(model.lm_head.as_ref(), trained, changed_embeddings);
-        [changed, head].into_iter().sum()
+        let changed = embeddings.as_deref().map(|embeddings| (embeddings, shape));
+        let head = self.head.update(model.lm_head.as_ref(), trained, changed);
+        if let Some(embeddings) = embeddings {
+            self.embeddings = Embeddings::Floats(embeddings);
+        }
+        [changed_layers, head].into_iter().sum()
+    }
+
+    /// Of parts that are packed already.
+    pub(super) fn of(
+        config: &LlamaConfig,
+        precision: Precision,
+        layers: Vec<HostLlamaLayer>,
+        (embeddings, norm, head): (Embeddings, Vec<f32>, Head),
+    ) -> Self {
+        let frequencies = Frequencies::new(config);
+        Self { config: config.clone(), precision, frequencies, embeddings, layers, norm, head }
     }
 
     /// The configuration.
@@ -142,7 +153,7 @@ impl HostLlama {
             for (offset, token) in sequence.tokens.iter().enumerate() {
                 let token = *token as usize;
                 assert!(token < self.config.vocab_size, "token {token} of {}", self.config.vocab_size);
-                x.extend_from_slice(&self.embeddings[token * self.config.hidden_size..][..self.config.hidden_size]);
+                self.embeddings.push(token, self.config.hidden_size, &self.head, x);
                 positions.push(rows.len() as u32);
                 rows.push(sequence.member);
                 self.frequencies.push(sequence.state.len() + offset, cosines, sines);

@@ -1,10 +1,12 @@
 //! Language models on the host: weights packed for products, rows of any sequences of any members, states kept from token to token.
 
 mod decoder;
+mod embeddings;
 mod head;
 mod linear;
 mod llama;
 mod noise;
+mod quantized;
 mod rwkv7;
 mod tasks;
 
@@ -12,5 +14,6 @@ pub use decoder::{Decoder, Sequence};
 pub use linear::Changed;
 pub use llama::HostLlama;
 pub use noise::Noise;
+pub(crate) use quantized::Moves;
 pub use rwkv7::{HostRwkv7, Rwkv7LayerState, Rwkv7State};
 pub(crate) use tasks::{MemberTask, ROWS, fitting, run_parts, run_tasks};

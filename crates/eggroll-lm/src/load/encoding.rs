@@ -4,6 +4,7 @@
 //! smaller groups inside a block of 256 has an integer scale of its own.
 
 use half::{bf16, f16};
+use std::ops::RangeInclusive;
 
 /// How the numbers of a tensor are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,36 @@ impl Encoding {
             Self::Q6K => (256, 210),
             Self::Other(_) => return None,
         })
+    }
+
+    /// The integers of a row of blocks of Q8_0 or Q4_0, with the scale of each block.
+    pub(crate) fn integers(self, row: &[u8]) -> Option<impl Iterator<Item = (f32, [i8; 32])>> {
+        let (true, Some((_, bytes))) = (matches!(self, Self::Q8_0 | Self::Q4_0), self.block()) else { return None };
+        let of_block = move |block: &[u8]| {
+            let stored = &block[2..];
+            let integer = |k: usize| match self {
+                Self::Q8_0 => stored[k] as i8,
+                _ => (if k < 16 { stored[k] & 15 } else { stored[k - 16] >> 4 }) as i8 - 8,
+            };
+            (half_at(block, 0), std::array::from_fn(integer))
+        };
+        Some(row.chunks_exact(bytes).map(of_block))
+    }
+
+    /// Appends a block of Q8_0, or of Q4_0, whose integers are −8 to 7.
+    pub(crate) fn encode(self, scale: f32, integers: [i8; 32], bytes: &mut Vec<u8>) {
+        bytes.extend(f16::from_f32(scale).to_le_bytes());
+        match self {
+            Self::Q4_0 => {
+                bytes.extend((0..16).map(|k| (integers[k] + 8) as u8 & 15 | ((integers[k + 16] + 8) as u8) << 4))
+            }
+            _ => bytes.extend(integers.map(|integer| integer as u8)),
+        }
+    }
+
+    /// The integers that weights in blocks may have.
+    pub(crate) fn range(self) -> RangeInclusive<i8> {
+        if self == Self::Q4_0 { -8..=7 } else { -127..=127 }
     }
 
     /// Decodes one block, of exactly the bytes that [`block`](Self::block) names.

@@ -14,4 +14,5 @@ mod hostile;
 mod round_trip;
 mod smollm2;
 mod tokenizer;
+#[path = "../shared/write_gguf.rs"]
 mod write_gguf;

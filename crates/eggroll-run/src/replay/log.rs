@@ -82,38 +82,59 @@ impl<'a> Log<'a> {
         }
     }
 
+    /// Makes the model again: every generation's fitness is what `fitness` makes of the record.
     pub fn replay<M: Module>(
         &self,
-        mut strategy: EvolutionStrategy,
+        strategy: EvolutionStrategy,
         mut model: M,
         until: Option<u64>,
         mut fitness: impl FnMut(&M, &Population, Recorded) -> Result<Fitness, Error>,
     ) -> Result<(EvolutionStrategy, M), Error> {
+        self.check_model(&strategy, &model)?;
+        let strategy = self.replay_steps(strategy, until, |strategy, population, scores| {
+            let fitness = fitness(&model, &population, scores)?;
+            strategy.tell(&mut model, population, fitness)?;
+            Ok(())
+        })?;
+        Ok((strategy, model))
+    }
+
+    /// Refuses another model than the log's first one, where the strategy is at its beginning.
+    pub fn check_model<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        if strategy.generation() != self.header.first {
+            return Ok(());
+        }
+        let (expected, found) = (&self.header.model, parameter_digest(model));
+        if *expected != found {
+            let difference = format!("the digest of the first model was {expected}, that of the one given is {found}");
+            return Err(SavedError::OtherModel { path: self.path.to_owned(), difference }.into());
+        }
+        let [logged, given] =
+            [self.header.masters.clone(), strategy.master_digest()].map(|it| it.unwrap_or("none".to_owned()));
+        if logged != given {
+            let reason =
+                format!("the digest of the f32 master weights was {logged}, that of this strategy's is {given}");
+            return Err(SavedError::Start { path: self.path.to_owned(), reason }.into());
+        }
+        Ok(())
+    }
+
+    /// Calls `step` with every record from the strategy's generation on.
+    pub fn replay_steps(
+        &self,
+        mut strategy: EvolutionStrategy,
+        until: Option<u64>,
+        mut step: impl FnMut(&mut EvolutionStrategy, Population, Recorded) -> Result<(), Error>,
+    ) -> Result<EvolutionStrategy, Error> {
         let mut records = self.records();
         records.skip_until(strategy.generation())?;
-        if strategy.generation() == self.header.first {
-            let (expected, found) = (&self.header.model, parameter_digest(&model));
-            if *expected != found {
-                let difference =
-                    format!("the digest of the first model was {expected}, that of the one given is {found}");
-                return Err(SavedError::OtherModel { path: self.path.to_owned(), difference }.into());
-            }
-            let [logged, given] =
-                [self.header.masters.clone(), strategy.master_digest()].map(|it| it.unwrap_or("none".to_owned()));
-            if logged != given {
-                let reason =
-                    format!("the digest of the f32 master weights was {logged}, that of this strategy's is {given}");
-                return Err(SavedError::Start { path: self.path.to_owned(), reason }.into());
-            }
-        }
         let reached = strategy.generation();
         while until.is_none_or(|until| strategy.generation() < until) {
             match (records.next()?, until) {
                 (Some(scores), _) => {
                     strategy.set_settings(records.settings)?;
                     let population = strategy.ask();
-                    let fitness = fitness(&model, &population, scores)?;
-                    strategy.tell(&mut model, population, fitness)?;
+                    step(&mut strategy, population, scores)?;
                 }
                 (None, Some(until)) => return Err(records.out_of_range(reached, until)),
                 (None, None) => break,
@@ -121,7 +142,7 @@ impl<'a> Log<'a> {
         }
         match until {
             Some(until) if until < reached => Err(records.out_of_range(reached, until)),
-            _ => Ok((strategy, model)),
+            _ => Ok(strategy),
         }
     }
 }

@@ -273,6 +273,29 @@ pub fn replay_from<M: Module>(
     log.replay(strategy, model, until, |_, _, scores| by_fitness_alone(credit, scores.into_fitness()))
 }
 
+/// [`replay_from`] for a model that makes its steps itself, as one does whose weights are no floats: `tell` is called for every generation, and must complete it
+/// ([`advance`](EvolutionStrategy::advance)). `first` is the module that the log began with.
+///
+/// # Errors
+///
+/// As [`replay_from`], and [`Error::User`] with what `tell` returned.
+pub fn replay_with<M: Module>(
+    path: &Path,
+    strategy: EvolutionStrategy,
+    first: &M,
+    until: Option<u64>,
+    mut tell: impl FnMut(&mut EvolutionStrategy, Population, Fitness) -> Result<(), UserError>,
+) -> Result<EvolutionStrategy, Error> {
+    let log = Log::read(path)?;
+    log.check_strategy(&strategy)?;
+    log.check_model(&strategy, first)?;
+    let credit = (strategy.credit(), strategy.config().population_size);
+    log.replay_steps(strategy, until, |strategy, population, scores| {
+        let fitness = by_fitness_alone(credit, scores.into_fitness())?;
+        tell(strategy, population, fitness).map_err(Error::User)
+    })
+}
+
 /// [`replay_from`] for [credit by part](Credit), whose estimates depend on what layers were given: evaluates every generation again, as the
 /// run did, and requires the logged fitness.
 ///

@@ -1,7 +1,7 @@
 //! Rows that products read.
 
 use super::precision::Precision;
-use crate::backend::cpu::{self, PackedRows};
+use crate::backend::cpu::{self, Blocks, PackedRows, Quantized};
 
 /// Rows of activations, `[rows, width]`, as products read them: float32, and also in the format of the weights.
 #[derive(Debug)]
@@ -17,17 +17,21 @@ impl Activations {
         let packed = match precision {
             Precision::F32 => PackedRows::F32,
             Precision::Bf16 => PackedRows::Bf16(Default::default()),
-            Precision::Int8 => PackedRows::Int8(Default::default()),
+            Precision::Int8 => PackedRows::Int8(Quantized::new(Blocks::Rotated)),
+            Precision::Q8_0 => PackedRows::Int8(Quantized::new(Blocks::Plain)),
         };
         Self { width: 1, values: Vec::new(), packed }
     }
 
     /// The format of the weights that the rows are for.
     pub fn precision(&self) -> Precision {
-        match self.packed {
+        match &self.packed {
             PackedRows::F32 => Precision::F32,
             PackedRows::Bf16(_) => Precision::Bf16,
-            PackedRows::Int8(_) => Precision::Int8,
+            PackedRows::Int8(rows) => match rows.form() {
+                Blocks::Rotated => Precision::Int8,
+                Blocks::Plain => Precision::Q8_0,
+            },
         }
     }
 

@@ -4,8 +4,9 @@ use super::MemberRow;
 use super::activations::Activations;
 use super::factors::Factors;
 use super::precision::Precision;
-use crate::backend::cpu::{Matrix, MatrixProduct, RowNoise};
+use crate::backend::cpu::{Blocks, Matrix, MatrixProduct, RowNoise};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A weight `[d_input, d_output]`, packed for products with rows.
 ///
@@ -40,9 +41,92 @@ impl PackedMatrix {
         let matrix = match precision {
             Precision::F32 => Matrix::f32(weight, shape),
             Precision::Bf16 => Matrix::bf16(weight, shape),
-            Precision::Int8 => Matrix::int8(weight, shape),
+            Precision::Int8 => Matrix::int8(weight, shape, Blocks::Rotated),
+            Precision::Q8_0 => Matrix::int8(weight, shape, Blocks::Plain),
         };
         Self { shape, precision, matrix }
+    }
+
+    /// Inputs that share a scale in [`Q8_0`](Precision::Q8_0).
+    pub const BLOCK: usize = Blocks::Plain.size();
+
+    /// A weight in [`Q8_0`](Precision::Q8_0) of its integers and scales: `W[k][c] = scales[k / 32][c] · integers[k][c]`.
+    ///
+    /// # Shapes
+    ///
+    /// - integers: `[d_input, d_output]`
+    /// - scales: `[⌈d_input / 32⌉, d_output]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are not as many integers or scales, or none.
+    #[track_caller]
+    pub fn of_blocks(integers: &[i8], scales: &[f32], [d_input, d_output]: [usize; 2]) -> Self {
+        let expected = [Some(d_input), Some(d_input.div_ceil(Self::BLOCK))].map(|rows| rows?.checked_mul(d_output));
+        let found = [integers.len(), scales.len()];
+        assert!(
+            expected == found.map(Some) && !integers.is_empty(),
+            "{} integers and {} scales of a weight [{d_input}, {d_output}]",
+            found[0],
+            found[1]
+        );
+        let matrix = Matrix::blocks(integers, scales, d_output);
+        Self { shape: [d_input, d_output], precision: Precision::Q8_0, matrix }
+    }
+
+    /// The integers of an output in [`Q8_0`](Precision::Q8_0), and the scale of each: `d_input` pairs.
+    ///
+    /// # Panics
+    ///
+    /// Panics in another format, and if there is no such output.
+    #[track_caller]
+    pub fn column(&self, output: usize) -> impl Iterator<Item = (i8, f32)> {
+        assert!(output < self.shape[1], "output {output} of a weight {:?}", self.shape);
+        self.matrix
+            .column(output)
+            .unwrap_or_else(|| panic!("blocks of a weight {:?} in {}", self.shape, self.precision))
+    }
+
+    /// Moves the integers of a weight in [`Q8_0`](Precision::Q8_0) by `update`, with error feedback: an integer `q` of scale `s` moves by
+    /// `round(u/s + e)` steps, where `e` is what earlier moves were short of; `carried` has `2¹⁶·e`. An integer at an end of `range` stays. Returns
+    /// how many have moved.
+    ///
+    /// # Shapes
+    ///
+    /// - update, carried: `[d_input, d_output]`
+    ///
+    /// # Panics
+    ///
+    /// Panics in another format, and if lengths do not fit.
+    ///
+    /// # References
+    ///
+    /// Seide et al., "1-Bit Stochastic Gradient Descent", Interspeech 2014 (error feedback); for evolution strategies on quantized weights QES, arXiv 2602.03120.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_core::transformer::PackedMatrix;
+    ///
+    /// // One weight, 5 steps of 0.5: three moves of 0.2 are one step and 0.2 of the next.
+    /// let (mut weight, mut carried) = (PackedMatrix::of_blocks(&[5], &[0.5], [1, 1]), [0]);
+    /// let moved: Vec<usize> = (0..3).map(|_| weight.nudge(&[0.2], &mut carried, -127..=127)).collect();
+    /// assert_eq!(moved, [0, 1, 0]);
+    /// assert_eq!(weight.column(0).next(), Some((6, 0.5)));
+    /// assert!((f32::from(carried[0]) / 65536.0 - 0.2).abs() < 1e-4);
+    /// ```
+    #[track_caller]
+    pub fn nudge(&mut self, update: &[f32], carried: &mut [i16], range: RangeInclusive<i8>) -> usize {
+        let elements = self.shape[0] * self.shape[1];
+        assert!(
+            [update.len(), carried.len()] == [elements; 2],
+            "{} moves, {} carried over, of a weight {:?}",
+            update.len(),
+            carried.len(),
+            self.shape
+        );
+        let moved = self.matrix.nudge(update, carried, range);
+        moved.unwrap_or_else(|| panic!("blocks of a weight {:?} in {}", self.shape, self.precision))
     }
 
     /// `[d_input, d_output]`

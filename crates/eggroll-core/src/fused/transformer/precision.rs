@@ -16,11 +16,14 @@ pub enum Precision {
     /// column or row; sums in int32.
     #[default]
     Int8,
+    /// int8 as it is in ggml's Q8_0 and Q4_0: rounded with a scale for each 32 inputs of a column or row; sums in int32.
+    #[serde(rename = "q8_0")]
+    Q8_0,
 }
 
 impl Precision {
-    /// All of them, the most exact one first.
-    pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Int8];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::F32, Self::Bf16, Self::Int8, Self::Q8_0];
 }
 
 impl fmt::Display for Precision {
@@ -29,6 +32,7 @@ impl fmt::Display for Precision {
             Self::F32 => "f32",
             Self::Bf16 => "bf16",
             Self::Int8 => "int8",
+            Self::Q8_0 => "q8_0",
         })
     }
 }

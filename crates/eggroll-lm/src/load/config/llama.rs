@@ -146,6 +146,21 @@ impl LlamaConfig {
             .chain(head)
     }
 
+    /// `[outputs, inputs]` of the linear layers of a layer: q, k, v, o, gate, up, down.
+    pub(crate) fn linear_shapes(&self) -> [[usize; 2]; 7] {
+        let (hidden, inner) = (self.hidden_size, self.intermediate_size);
+        let [queries, keys] = [self.heads, self.kv_heads].map(|heads| heads.saturating_mul(self.head_dim));
+        [
+            [queries, hidden],
+            [keys, hidden],
+            [keys, hidden],
+            [hidden, queries],
+            [inner, hidden],
+            [inner, hidden],
+            [hidden, inner],
+        ]
+    }
+
     fn layer_tensors(&self, layer: usize) -> Vec<(String, Vec<usize>)> {
         let (hidden, inner) = (self.hidden_size, self.intermediate_size);
         let (queries, keys) = (self.heads.saturating_mul(self.head_dim), self.kv_heads.saturating_mul(self.head_dim));

@@ -17,7 +17,7 @@ impl LlamaConfig {
         let embedding = embedding.ok_or_else(|| LoadError::MissingTensor {
             path: metadata.path().to_owned(),
             name: "token_embd.weight".into(),
-            tensors: gguf.tensors.len(),
+            tensors: gguf.layout.tensors.len(),
             similar: Vec::new(),
         })?;
         let (hidden_size, heads) = (size("embedding_length")?, size("attention.head_count")?);
@@ -82,7 +82,7 @@ fn check(gguf: &Gguf, kind: &str) -> Result<(), LoadError> {
     if metadata.flag(&causal)? == Some(false) {
         return Err(LoadError::unsupported(metadata.path(), causal, false, true));
     }
-    match gguf.tensors.iter().map(|tensor| &tensor.name).find(|name| !is_read(name)) {
+    match gguf.layout.tensors.iter().map(|tensor| &tensor.name).find(|name| !is_read(name)) {
         Some(name) => Err(LoadError::UnreadTensor {
             path: metadata.path().to_owned(),
             name: name.clone(),

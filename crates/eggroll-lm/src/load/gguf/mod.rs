@@ -7,10 +7,12 @@
 mod names;
 mod parse;
 mod value;
+mod write;
 
 pub(crate) use names::hugging_face;
-pub(crate) use parse::TensorInfo;
+pub(crate) use parse::{Layout, TensorInfo};
 pub(crate) use value::Metadata;
+pub(crate) use write::write;
 
 use super::error::LoadError;
 use super::source::SourceFile;
@@ -20,18 +22,18 @@ use std::path::Path;
 pub(crate) struct Gguf {
     pub(crate) source: SourceFile,
     pub(crate) metadata: Metadata,
-    pub(crate) tensors: Vec<TensorInfo>,
+    pub(crate) layout: Layout,
 }
 
 impl Gguf {
     pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
         let source = SourceFile::open(path)?;
-        let (metadata, tensors) = parse::parse(&source)?;
+        let (metadata, layout) = parse::parse(&source)?;
         if metadata.size("split.count")?.is_some_and(|parts| parts > 1) {
             let advice = "one file: merge the parts with llama-gguf-split --merge";
             return Err(LoadError::unsupported(path, "GGUF", "of several files", advice));
         }
-        Ok(Self { source, metadata, tensors })
+        Ok(Self { source, metadata, layout })
     }
 
     /// The architecture that the file names.
@@ -41,6 +43,6 @@ impl Gguf {
 
     /// Whether a tensor, by its name in the file, is there.
     pub(crate) fn tensor(&self, name: &str) -> Option<&TensorInfo> {
-        self.tensors.iter().find(|tensor| tensor.name == name)
+        self.layout.tensors.iter().find(|tensor| tensor.name == name)
     }
 }

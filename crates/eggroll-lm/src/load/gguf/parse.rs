@@ -10,12 +10,25 @@ use super::value::{List, Metadata, MetadataValue};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 
+/// Where the parts of a file are.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// Bytes from the begin to the descriptions of tensors.
+    pub(crate) head: u64,
+    /// What tensors begin at multiples of.
+    pub(crate) alignment: u64,
+    /// In the order of the file.
+    pub(crate) tensors: Vec<TensorInfo>,
+}
+
 /// Description of a tensor, with the shape in row-major order, the longest stride first.
 #[derive(Clone, Debug)]
 pub(crate) struct TensorInfo {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
     pub(crate) encoding: Encoding,
+    /// The encoding's number in the file.
+    pub(crate) kind: u32,
     /// From the file's begin.
     pub(crate) offset: u64,
 }
@@ -25,7 +38,7 @@ const DEEPEST: usize = 4;
 const MOST_DIMENSIONS: u32 = 4;
 
 /// Reads the header.
-pub(crate) fn parse(source: &SourceFile) -> Result<(Metadata, Vec<TensorInfo>), LoadError> {
+pub(crate) fn parse(source: &SourceFile) -> Result<(Metadata, Layout), LoadError> {
     source.read_header(|reader| Header { source, reader, position: 0 }.parse())
 }
 
@@ -36,7 +49,7 @@ struct Header<'a> {
 }
 
 impl Header<'_> {
-    fn parse(mut self) -> Result<(Metadata, Vec<TensorInfo>), LoadError> {
+    fn parse(mut self) -> Result<(Metadata, Layout), LoadError> {
         let magic = self.array::<4>()?;
         if &magic != b"GGUF" {
             return Err(
@@ -52,8 +65,8 @@ impl Header<'_> {
         let entries = self.u64()?;
         let values = self.metadata(entries)?;
         let metadata = Metadata { path: self.source.path().to_owned(), values };
-        let tensors = self.tensors(tensors, &metadata)?;
-        Ok((metadata, tensors))
+        let layout = self.layout(tensors, &metadata)?;
+        Ok((metadata, layout))
     }
 
     fn malformed(&self, reason: impl ToString) -> LoadError {
@@ -196,7 +209,8 @@ impl Header<'_> {
         Ok(values)
     }
 
-    fn tensors(&mut self, count: u64, metadata: &Metadata) -> Result<Vec<TensorInfo>, LoadError> {
+    fn layout(&mut self, count: u64, metadata: &Metadata) -> Result<Layout, LoadError> {
+        let head = self.position;
         // A length, a count of dimensions, a type and an offset.
         let count = self.check(count, 24, "tensors")?;
         let mut tensors = self.repeat(count, Self::tensor)?;
@@ -220,7 +234,7 @@ impl Header<'_> {
             })?;
         }
         self.check_data(&tensors)?;
-        Ok(tensors)
+        Ok(Layout { head, alignment, tensors })
     }
 
     fn tensor(&mut self) -> Result<TensorInfo, LoadError> {
@@ -249,7 +263,7 @@ impl Header<'_> {
             )
         })?;
         let offset = self.u64()?;
-        Ok(TensorInfo { name, shape, encoding, offset })
+        Ok(TensorInfo { name, shape, encoding, kind, offset })
     }
 
     /// Refuses tensors that do not fit into the file, or share bytes: many descriptions of the same bytes would ask for more

@@ -1,12 +1,15 @@
 //! Named tensors of a model, read one at a time.
 
+mod blocks;
 mod check;
 mod rotary;
 mod safetensors;
 
+pub(crate) use blocks::{BLOCK, WeightBlocks};
+
 use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;
-use super::gguf::{self, Gguf};
+use super::gguf::{self, Gguf, Layout};
 use super::model_files::ModelFiles;
 use super::source::SourceFile;
 use std::collections::BTreeMap;
@@ -37,6 +40,8 @@ pub struct Weights {
     path: PathBuf,
     files: Vec<SourceFile>,
     tensors: BTreeMap<String, Tensor>,
+    /// Of a GGUF file, which can be written again.
+    layout: Option<Layout>,
 }
 
 /// Where a tensor is.
@@ -68,7 +73,7 @@ impl Weights {
         let architecture = gguf.architecture()?.to_owned();
         let translated = matches!(architecture.as_str(), "llama" | "qwen2");
         let mut tensors = BTreeMap::new();
-        for info in &gguf.tensors {
+        for info in &gguf.layout.tensors {
             let name = if translated { gguf::hugging_face(&info.name) } else { info.name.clone() };
             let interleaved = if architecture == "llama" { rotary::heads(&gguf, info)? } else { None };
             let (shape, encoding, offset) = (info.shape.clone(), info.encoding, info.offset);
@@ -77,7 +82,8 @@ impl Weights {
                 return Err(gguf.metadata.malformed(format!("two tensors have the name {name:?}")));
             }
         }
-        Ok(Self { path: gguf.source.path().to_owned(), files: vec![gguf.source], tensors })
+        let path = gguf.source.path().to_owned();
+        Ok(Self { path, files: vec![gguf.source], tensors, layout: Some(gguf.layout) })
     }
 
     /// Names of all tensors, in alphabetical order.
@@ -126,6 +132,23 @@ impl Weights {
             rotary::to_halves(&mut values, heads, tensor.shape[0]);
         }
         Ok(values)
+    }
+
+    /// [`read`](Self::read) of values that are all finite.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and with the first element that is not.
+    pub(crate) fn finite(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let values = self.read(name, shape)?;
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(values),
+            Some(index) => {
+                let found = format!("{} at element {index}", values[index]);
+                let reason = format!("tensor `{name}` has {found}: weights must be finite");
+                Err(LoadError::malformed(self.path(), "weights", reason))
+            }
+        }
     }
 
     /// A tensor of an expected shape, with the numbers and the bytes of a block.

@@ -40,9 +40,15 @@ pub(super) fn to_halves(values: &mut [f32], heads: usize, rows: usize) {
     }
 }
 
+/// The place among halves of a row that is stored in pairs.
+pub(super) fn half_of(row: usize, head_dim: usize) -> usize {
+    let (head, within) = (row / head_dim, row % head_dim);
+    head * head_dim + within % 2 * (head_dim / 2) + within / 2
+}
+
 #[cfg(test)]
 mod tests {
-    use super::to_halves;
+    use super::{half_of, to_halves};
 
     #[test]
     fn pairs_become_halves_in_every_head() {
@@ -50,5 +56,8 @@ mod tests {
         let mut values: Vec<f32> = (0..16).map(|value| value as f32).collect();
         to_halves(&mut values, 2, 8);
         assert_eq!(values, [0., 1., 4., 5., 2., 3., 6., 7., 8., 9., 12., 13., 10., 11., 14., 15.]);
+        for (row, stored) in (0..16).step_by(2).enumerate() {
+            assert_eq!(values[2 * half_of(row, 4)], stored as f32, "row {row}");
+        }
     }
 }

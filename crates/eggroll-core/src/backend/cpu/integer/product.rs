@@ -14,6 +14,7 @@ pub(in crate::backend::cpu) struct Packed {
     lines: Vec<Int8Line>,
     /// `128·Σ_k w[k][c]`, what the offset of the rows adds.
     corrections: Vec<Sums>,
+    depth: usize,
     /// Four rows each.
     pub(super) steps: usize,
     pub(super) columns: usize,
@@ -28,15 +29,15 @@ impl Packed {
     pub(in crate::backend::cpu) fn new<'a>(depth: usize, columns: usize, row: impl Fn(usize) -> &'a [i8]) -> Self {
         let (steps, panels) = (depth.div_ceil(4), columns.div_ceil(COLUMNS));
         let lines = vec![Int8Line([[0; 4]; COLUMNS]); steps * panels];
-        let mut packed = Self { lines, corrections: vec![[0; COLUMNS]; panels], steps, columns };
-        dispatch(Pack { packed: &mut packed, depth, row });
+        let mut packed = Self { lines, corrections: vec![[0; COLUMNS]; panels], depth, steps, columns };
+        dispatch(Pack { packed: &mut packed, row });
         packed
     }
 
     #[inline(always)]
-    fn pack<'a>(&mut self, depth: usize, row: impl Fn(usize) -> &'a [i8]) {
-        let Self { lines, corrections, steps, columns } = self;
-        let (steps, columns) = (*steps, *columns);
+    fn pack<'a>(&mut self, row: impl Fn(usize) -> &'a [i8]) {
+        let Self { lines, corrections, depth, steps, columns } = self;
+        let (depth, steps, columns) = (*depth, *steps, *columns);
         let zeros = vec![0; columns];
         for step in 0..steps {
             let rows: [&[i8]; 4] =
@@ -52,6 +53,29 @@ impl Packed {
                 }
             }
         }
+    }
+
+    /// Rows.
+    pub(in crate::backend::cpu) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Columns.
+    pub(in crate::backend::cpu) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The integer of a row and column.
+    #[inline(always)]
+    pub(in crate::backend::cpu) fn value(&self, row: usize, column: usize) -> i8 {
+        self.lines[column / COLUMNS * self.steps + row / 4].0[column % COLUMNS][row % 4]
+    }
+
+    /// Sets the integer of a row and column.
+    pub(in crate::backend::cpu) fn set(&mut self, row: usize, column: usize, value: i8) {
+        let place = &mut self.lines[column / COLUMNS * self.steps + row / 4].0[column % COLUMNS][row % 4];
+        self.corrections[column / COLUMNS][column % COLUMNS] += 128 * (i32::from(value) - i32::from(*place));
+        *place = value;
     }
 
     /// Bytes of an unsigned row.
@@ -111,14 +135,13 @@ impl Packed {
 
 struct Pack<'a, F> {
     packed: &'a mut Packed,
-    depth: usize,
     row: F,
 }
 
 impl<'a, F: Fn(usize) -> &'a [i8]> IntegerKernel for Pack<'_, F> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
-        self.packed.pack(self.depth, self.row);
+        self.packed.pack(self.row);
     }
 }
 

@@ -1,11 +1,13 @@
 //! Weights packed for products.
 
 use super::bf16::Halves;
-use super::quantized::BLOCK;
+use super::nudge::Nudge;
+use super::quantized::Blocks;
 use super::rotation::rotate_back;
 use crate::backend::cpu::integer::{self, COLUMNS};
 use crate::backend::cpu::linear::packed;
 use crate::backend::cpu::tile::Packed;
+use std::ops::RangeInclusive;
 
 /// A weight `[d_input, d_output]`.
 pub(crate) enum Matrix {
@@ -13,8 +15,8 @@ pub(crate) enum Matrix {
     F32(Packed),
     /// Rounded to bfloat16.
     Bf16(Halves),
-    /// Rotated: `q = round(W/s)`, `s = max|W|/127` of each column of each block along the depth; NaN where a weight is not finite.
-    Int8(Vec<Int8>),
+    /// In blocks along the depth: `q = round(W/s)`, `s = max|W|/127` of each column of each block; NaN where a weight is not finite.
+    Int8(Blocks, Vec<Int8>),
 }
 
 /// The integers of a block, and their scales.
@@ -35,17 +37,44 @@ impl Matrix {
         Self::Bf16(Halves::new(weight, shape))
     }
 
-    /// Of int8, rotated, with a scale for each column of each block.
-    pub(crate) fn int8(weight: &[f32], [_, d_output]: [usize; 2]) -> Self {
-        let mut rotated = weight.to_vec();
-        rotate_back(&mut rotated, d_output);
-        Self::Int8(rotated.chunks(BLOCK * d_output).map(|weight| Int8::new(weight, d_output)).collect())
+    /// Of int8, with a scale for each column of each block.
+    pub(crate) fn int8(weight: &[f32], [_, d_output]: [usize; 2], form: Blocks) -> Self {
+        let mut values = std::borrow::Cow::Borrowed(weight);
+        if form == Blocks::Rotated {
+            rotate_back(values.to_mut(), d_output);
+        }
+        Self::Int8(form, values.chunks(form.size() * d_output).map(|weight| Int8::new(weight, d_output)).collect())
+    }
+
+    /// Of integers `[d_input, d_output]`, with scales `[d_input / 32, d_output]`.
+    pub(crate) fn blocks(integers: &[i8], scales: &[f32], d_output: usize) -> Self {
+        let form = Blocks::Plain;
+        let parts = integers.chunks(form.size() * d_output).zip(scales.chunks_exact(d_output));
+        Self::Int8(form, parts.map(|(integers, scales)| Int8::of(integers, scales)).collect())
+    }
+
+    /// The integers of a column, if they are not rotated, and the scale of each.
+    pub(crate) fn column(&self, column: usize) -> Option<impl Iterator<Item = (i8, f32)>> {
+        let Self::Int8(Blocks::Plain, blocks) = self else { return None };
+        let rows = blocks.iter().flat_map(|block| (0..block.packed.depth()).map(move |row| (block, row)));
+        Some(rows.map(move |(block, row)| (block.packed.value(row, column), block.scale(column))))
+    }
+
+    /// Moves integers that are not rotated by `update : [d_input, d_output]`, with what is carried over from move to move in 2⁻¹⁶ steps; how many have
+    /// moved.
+    pub(crate) fn nudge(&mut self, update: &[f32], carried: &mut [i16], range: RangeInclusive<i8>) -> Option<usize> {
+        let Self::Int8(Blocks::Plain, blocks) = self else { return None };
+        let each = Blocks::Plain.size() * blocks[0].packed.columns();
+        let parts = update.chunks(each).zip(carried.chunks_mut(each)).zip(blocks);
+        Some(parts.map(|((update, carried), block)| Nudge { update, carried, range: range.clone() }.run(block)).sum())
     }
 
     /// How many numbers of lower precision differ from those of another matrix of the same shape; `None` if one has none.
     pub(crate) fn differing(&self, other: &Self) -> Option<usize> {
         match (self, other) {
-            (Self::Int8(a), Self::Int8(b)) => Some(a.iter().zip(b).map(|(a, b)| a.packed.differing(&b.packed)).sum()),
+            (Self::Int8(_, a), Self::Int8(_, b)) => {
+                Some(a.iter().zip(b).map(|(a, b)| a.packed.differing(&b.packed)).sum())
+            }
             (Self::Bf16(a), Self::Bf16(b)) => Some(a.differing(b)),
             _ => None,
         }
@@ -70,12 +99,24 @@ impl Int8 {
             // Adding 1.5·2²³ rounds to the nearest integer, which is then the low bits.
             integers.extend(row.iter().zip(&inverse).map(|(w, inverse)| (w * inverse + 12_582_912.0).to_bits() as i8));
         }
-        let packed = integer::Packed::new(weight.len() / d_output, d_output, |k| &integers[k * d_output..][..d_output]);
-        let scales = largest.chunks(COLUMNS).map(|largest| {
+        largest.iter_mut().for_each(|largest| *largest /= 127.0);
+        Self::of(&integers, &largest)
+    }
+
+    /// Of integers `[rows, columns]`, and a scale for each column.
+    pub(super) fn of(integers: &[i8], scales: &[f32]) -> Self {
+        let (columns, rows) = (scales.len(), integers.len() / scales.len());
+        let packed = integer::Packed::new(rows, columns, |k| &integers[k * columns..][..columns]);
+        let of_panel = |of: &[f32]| {
             let mut scales = [0.0; COLUMNS];
-            scales.iter_mut().zip(largest).for_each(|(scale, largest)| *scale = largest / 127.0);
+            scales[..of.len()].copy_from_slice(of);
             scales
-        });
-        Self { packed, scales: scales.collect() }
+        };
+        Self { packed, scales: scales.chunks(COLUMNS).map(of_panel).collect() }
+    }
+
+    /// The scale of a column.
+    pub(super) fn scale(&self, column: usize) -> f32 {
+        self.scales[column / COLUMNS][column % COLUMNS]
     }
 }

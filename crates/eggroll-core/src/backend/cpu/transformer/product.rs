@@ -3,7 +3,7 @@
 use super::bf16::HalfProduct;
 use super::epilogue::{MatrixEpilogue, RowNoise};
 use super::matrix::{Int8, Matrix};
-use super::quantized::{BLOCK, Quantized};
+use super::quantized::Quantized;
 use super::rows::PackedRows;
 use crate::backend::cpu::dots::{DotRows, Out, dots};
 use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, dispatch_mixed};
@@ -50,7 +50,7 @@ impl MatrixProduct<'_> {
             let whole = rows.next_multiple_of(integer::ROWS);
             let fits = x.stride == self.d_input.next_multiple_of(4)
                 && x.rows() == whole
-                && x.scales.len() == whole * self.d_input.div_ceil(BLOCK);
+                && x.scales.len() == whole * self.d_input.div_ceil(x.form().size());
             assert!(fits, "quantized rows of a product");
         }
         dispatch_mixed(self);
@@ -108,7 +108,9 @@ impl MixedKernel for MatrixProduct<'_> {
                 (Matrix::Bf16(weight), PackedRows::Bf16(x)) => {
                     HalfProduct { rows, x, weight, finish: &mut finish }.run();
                 }
-                (Matrix::Int8(blocks), PackedRows::Int8(x)) => multiply_integers::<S, I>(rows, blocks, x, &mut finish),
+                (Matrix::Int8(form, blocks), PackedRows::Int8(x)) if *form == x.form() => {
+                    multiply_integers::<S, I>(rows, blocks, x, &mut finish)
+                }
                 _ => panic!("rows of a product in another format than its weight"),
             }
         }
@@ -129,13 +131,13 @@ unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(
 ) {
     let mut sums: integer::Tile = [[0; integer::COLUMNS]; integer::ROWS];
     let mut tile = Tile::new();
-    let first = &blocks[0].packed;
+    let (first, size) = (&blocks[0].packed, x.form().size());
     for panel in 0..first.panels() {
         for row in (0..rows).step_by(integer::ROWS) {
             // SAFETY: by this function's contract.
             unsafe {
                 for (index, Int8 { packed, scales }) in blocks.iter().enumerate() {
-                    packed.tile_of::<I>(&x.bytes[row * x.stride + index * BLOCK..], x.stride, panel, &mut sums);
+                    packed.tile_of::<I>(&x.bytes[row * x.stride + index * size..], x.stride, panel, &mut sums);
                     let x = &x.scales[index * x.rows() + row..][..integer::ROWS];
                     tile.take_integers::<S, { integer::ROWS }>(&sums, x, &scales[panel], index > 0);
                 }

@@ -1,0 +1,105 @@
+//! A Llama in blocks of integers, as a file has them, which learn in place.
+
+use super::embeddings::Embeddings;
+use super::head::Head;
+use super::linear::{Changed, PackedLinear};
+use super::llama::{HostLlama, HostLlamaLayer, LINEAR};
+use crate::load::{LlamaConfig, LoadError, WeightBlocks, Weights};
+use burn::module::ParamId;
+use eggroll_core::transformer::{PackedMatrix, Precision};
+use rayon::prelude::*;
+use std::io;
+use std::ops::RangeInclusive;
+
+/// What moves the integers of a matrix.
+pub(crate) struct Moves {
+    /// Change of the weights, `[d_input, d_output]`.
+    pub update: Vec<f32>,
+    /// What moves before were short of, in 2⁻¹⁶ steps.
+    pub carried: Vec<i16>,
+    /// The integers that there are.
+    pub range: RangeInclusive<i8>,
+}
+
+impl HostLlama {
+    /// Reads a model in blocks; `linear` has the parameters and names of the linear layers of each layer. Every matrix is shown to `seen`, by its number.
+    pub(crate) fn in_blocks(
+        config: &LlamaConfig,
+        weights: &Weights,
+        linear: &[[(ParamId, &str); LINEAR]],
+        mut seen: impl FnMut(usize, &WeightBlocks),
+    ) -> Result<Self, LoadError> {
+        let (hidden, vocabulary) = (config.hidden_size, config.vocab_size);
+        // The largest matrices come first, while there is nothing else in memory.
+        let of_tokens = |name: &str| Ok(packed(&weights.blocks(name, [vocabulary, hidden])?, [hidden, vocabulary]));
+        let embeddings = of_tokens("model.embed_tokens.weight")?;
+        let (embeddings, head) = match config.tied_head {
+            true => (None, Head::Tied(embeddings)),
+            false => {
+                let head = of_tokens("lm_head.weight")?;
+                (Some(embeddings), Head::Own(PackedLinear::of(ParamId::new(), LINEAR * config.layers, head, None)))
+            }
+        };
+        let mut layer = |(index, linear): (usize, &[(ParamId, &str); LINEAR])| {
+            let vector = |name: &str, len: usize| weights.finite(&format!("model.layers.{index}.{name}"), &[len]);
+            let mut packed_linear = |k: usize| {
+                let (id, name) = linear[k];
+                let [outputs, inputs] = config.linear_shapes()[k];
+                let blocks = weights.blocks(&format!("model.layers.{index}.{name}.weight"), [outputs, inputs])?;
+                seen(LINEAR * index + k, &blocks);
+                let has_bias = config.attention_bias && k < 3;
+                let bias = has_bias.then(|| vector(&format!("{name}.bias"), outputs)).transpose()?;
+                Ok(PackedLinear::of(id, LINEAR * index + k, packed(&blocks, [inputs, outputs]), bias))
+            };
+            let linear: Result<Vec<PackedLinear>, LoadError> = (0..LINEAR).map(&mut packed_linear).collect();
+            Ok(HostLlamaLayer {
+                attention_norm: vector("input_layernorm.weight", hidden)?,
+                mlp_norm: vector("post_attention_layernorm.weight", hidden)?,
+                linear: linear?.try_into().unwrap_or_else(|_| unreachable!("as many as there are")),
+            })
+        };
+        let layers: Result<Vec<HostLlamaLayer>, LoadError> = linear.iter().enumerate().map(&mut layer).collect();
+        let norm = weights.finite("model.norm.weight", &[hidden])?;
+        Ok(Self::of(config, Precision::Q8_0, layers?, (Embeddings::Blocks(embeddings), norm, head)))
+    }
+
+    /// Moves the integers of the linear layers, side by side: `moves` has those of a matrix, by
+    /// its number, parameter and shape, and `done` is given what is carried over.
+    ///
+    /// # Errors
+    ///
+    /// What `moves` or `done` returned; matrices that come later are not moved then.
+    pub(crate) fn move_blocks(
+        &mut self,
+        moves: impl Fn(usize, ParamId, [usize; 2]) -> io::Result<Option<Moves>> + Sync,
+        done: impl Fn(usize, &[i16]) -> io::Result<()> + Sync,
+    ) -> io::Result<Changed> {
+        let of_linear = |linear: &mut PackedLinear| {
+            let moves = moves(linear.number, linear.id, linear.shape())?;
+            let Some(Moves { update, mut carried, range }) = moves else { return Ok(Changed::default()) };
+            let changed = linear.matrix_mut().nudge(&update, &mut carried, range);
+            done(linear.number, &carried)?;
+            Ok(Changed { changed, weights: update.len() })
+        };
+        let linear = self.layers.par_iter_mut().flat_map(|layer| &mut layer.linear);
+        let changed: io::Result<Vec<Changed>> = linear.map(of_linear).collect();
+        Ok(changed?.into_iter().sum())
+    }
+
+    /// The scale and the integers of a block of an output, of the linear layer of that number.
+    pub(crate) fn block(&self, number: usize, output: usize, block: usize) -> (f32, [i8; PackedMatrix::BLOCK]) {
+        let matrix = self.layers[number / LINEAR].linear[number % LINEAR].matrix();
+        let mut column = matrix.column(output).skip(block * PackedMatrix::BLOCK);
+        let mut scale = 0.0;
+        let integers = std::array::from_fn(|_| {
+            let (integer, of_block) = column.next().unwrap_or_default();
+            scale = of_block;
+            integer
+        });
+        (scale, integers)
+    }
+}
+
+fn packed(WeightBlocks { integers, scales, .. }: &WeightBlocks, shape: [usize; 2]) -> PackedMatrix {
+    PackedMatrix::of_blocks(integers, scales, shape)
+}

@@ -1,0 +1,122 @@
+//! Matrices as integers in blocks of 32 with a scale each: those of ggml's Q8_0 and Q4_0.
+
+use super::super::encoding::{Encoding, SUPPORTED};
+use super::super::error::LoadError;
+use super::super::gguf::{self, TensorInfo};
+use super::{PIECE, Weights, rotary};
+use half::f16;
+use std::path::Path;
+
+/// Numbers of a block.
+pub(crate) const BLOCK: usize = 32;
+
+/// A matrix in blocks along its inputs.
+pub(crate) struct WeightBlocks {
+    /// Q8_0 or Q4_0.
+    pub encoding: Encoding,
+    /// `[inputs, outputs]`
+    pub integers: Vec<i8>,
+    /// `[inputs / 32, outputs]`, numbers that f16 has.
+    pub scales: Vec<f32>,
+}
+
+impl Weights {
+    /// A matrix in blocks: as it is stored in Q8_0 and Q4_0, and rounded to Q8_0 where it is stored otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), for inputs that blocks do not fill, and for weights that are not finite or beyond the scales of Q8_0.
+    pub(crate) fn blocks(&self, name: &str, [outputs, inputs]: [usize; 2]) -> Result<WeightBlocks, LoadError> {
+        let (tensor, numbers, bytes) = self.find(name, &[outputs, inputs])?;
+        let malformed = |reason: String| LoadError::malformed(&self.path, "weights", reason);
+        if !inputs.is_multiple_of(BLOCK) || !inputs.is_multiple_of(numbers) {
+            let found = format!("{inputs} inputs of tensor \"{name}\"");
+            return Err(LoadError::unsupported(&self.path, "size", found, format!("multiples of {BLOCK}, for blocks")));
+        }
+        let encoding = if tensor.encoding == Encoding::Q4_0 { Encoding::Q4_0 } else { Encoding::Q8_0 };
+        let mut found =
+            WeightBlocks { encoding, integers: vec![0; inputs * outputs], scales: vec![0.0; inputs / BLOCK * outputs] };
+        let row_bytes = inputs / numbers * bytes;
+        let mut piece = vec![0; (PIECE / inputs).clamp(1, outputs) * row_bytes];
+        let mut values = Vec::with_capacity(inputs);
+        for first in (0..outputs).step_by(piece.len() / row_bytes) {
+            let rows = (outputs - first).min(piece.len() / row_bytes);
+            let piece = &mut piece[..rows * row_bytes];
+            self.files[tensor.file].read_at(tensor.offset + (first * row_bytes) as u64, piece)?;
+            for (row, stored) in piece.chunks_exact(row_bytes).enumerate() {
+                let output = tensor.output_of(first + row);
+                let mut put = |block: usize, scale: f32, integers: &mut dyn Iterator<Item = i8>| {
+                    if !scale.is_finite() {
+                        let reason =
+                            format!("block {block} of output {output} of tensor \"{name}\" has the scale {scale}");
+                        return Err(malformed(format!("{reason}: weights must be finite, and below 8e6")));
+                    }
+                    found.scales[block * outputs + output] = scale;
+                    for (k, integer) in integers.enumerate() {
+                        found.integers[(block * BLOCK + k) * outputs + output] = integer;
+                    }
+                    Ok(())
+                };
+                if let Some(parts) = tensor.encoding.integers(stored) {
+                    parts
+                        .enumerate()
+                        .try_for_each(|(block, (scale, integers))| put(block, scale, &mut integers.into_iter()))?;
+                    continue;
+                }
+                values.clear();
+                stored.chunks_exact(bytes).for_each(|block| tensor.encoding.decode(block, &mut values));
+                for (block, values) in values.chunks_exact(BLOCK).enumerate() {
+                    let largest = values.iter().fold(0.0f32, |a, b| if b.is_nan() { *b } else { a.max(b.abs()) });
+                    let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+                    let scale = f16::from_f32(largest / 127.0).to_f32();
+                    put(block, scale, &mut values.iter().map(|value| (value * inverse).round() as i8))?;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes the GGUF file again, with other blocks for the matrices that `encoding` names one for: `block` has the scale and the integers of a block of an
+    /// output. Everything else is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for weights of another format, and if a file cannot be read or written.
+    pub(crate) fn write_gguf(
+        &self,
+        path: &Path,
+        encoding: impl Fn(&str) -> Option<Encoding>,
+        block: impl Fn(&str, usize, usize) -> (f32, [i8; BLOCK]),
+    ) -> Result<(), LoadError> {
+        let Some(layout) = &self.layout else {
+            return Err(LoadError::unsupported(
+                &self.path,
+                "format",
+                "SafeTensors",
+                "GGUF, to be written again as it is",
+            ));
+        };
+        if let Some(tensor) = layout.tensors.iter().find(|tensor| tensor.bytes().is_none()) {
+            let what = format!("type of tensor \"{}\"", tensor.name);
+            return Err(LoadError::unsupported(&self.path, what, tensor.encoding.name(), SUPPORTED));
+        }
+        let named = |info: &TensorInfo| gguf::hugging_face(&info.name);
+        let bytes = |info: &TensorInfo, encoding: Encoding| {
+            let (name, mut bytes) = (named(info), Vec::new());
+            let (outputs, blocks) = (info.shape[0], info.shape[1] / BLOCK);
+            for output in (0..outputs).map(|row| self.tensors[&name].output_of(row)) {
+                for (scale, integers) in (0..blocks).map(|at| block(&name, output, at)) {
+                    encoding.encode(scale, integers, &mut bytes);
+                }
+            }
+            bytes
+        };
+        gguf::write((&self.files[0], layout), path, |info| encoding(&named(info)), bytes)
+    }
+}
+
+impl super::Tensor {
+    fn output_of(&self, row: usize) -> usize {
+        self.interleaved.map_or(row, |heads| rotary::half_of(row, self.shape[0] / heads))
+    }
+}

@@ -1,0 +1,248 @@
+//! Llamas that are tuned in the quantization of their file.
+
+mod carried;
+
+use crate::error::Error;
+use crate::host::{Changed, HostLlama, Moves};
+use crate::llama::{Llama, LlamaLayer};
+use crate::load::{BLOCK, Encoding, LlamaConfig, LoadError, ModelConfig, WeightBlocks, Weights};
+use crate::tunable::Tunable;
+use burn::module::{Module, Param, ParamId};
+use burn::optim::SgdConfig;
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use carried::Carried;
+use eggroll_core::sync::locked;
+use eggroll_core::transformer::Precision;
+use eggroll_nn::{Embedding, RmsNorm};
+use eggroll_run::replay_with;
+use eggroll_train::{
+    Credit, EvolutionStrategy, EvolutionStrategyConfig, Fitness, GenerationReport, OptimizerConfig, Population,
+    RateScale,
+};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A Llama in blocks of integers, ggml's Q8_0 or Q4_0, which a [`Finetune`](crate::Finetune) moves where they are: there is no float copy of the weights, and the tuned
+/// model is [written back](crate::Finetune::save_gguf) in the quantization of its file. Matrices that a file stores otherwise are rounded to Q8_0.
+///
+/// In each step an integer `q` of scale `s` moves by `round(u/s + e)` steps, where `u = −lr·ĝ` is what a float would move by, and `e` is what earlier moves were short of
+/// (error feedback). `e` begins uniform in `[−½, ½)`, so that the expected weight is the float's from the first step on. It takes two bytes for each weight in
+/// a temporary file, and is made again of the replay log in a run that continues. Scales, embeddings, norms and the output layer stay. The optimizer is plain SGD on the
+/// mean scores of members.
+///
+/// As a Burn module it has the names, shapes and spreads of the weights, not their values: what a strategy and a replay log need of a model.
+///
+/// # Example
+///
+/// ```no_run
+/// use eggroll_lm::load::Pretrained;
+/// use eggroll_lm::{FinetuneConfig, Items, QuantizedLlama};
+///
+/// # fn main() -> Result<(), eggroll_lm::Error> {
+/// let mut finetune = FinetuneConfig::new().init::<QuantizedLlama>(Pretrained::open("model-q8_0.gguf")?)?;
+/// let items = [finetune.item("Two and two is", " four")?];
+/// for _ in 0..100 {
+///     finetune.learn(Items::Shared(&items))?;
+/// }
+/// finetune.save_gguf("tuned-q8_0.gguf")?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # References
+///
+/// QES, arXiv 2602.03120: evolution strategies on quantized weights, with error feedback that is made again of seeds and scores.
+#[derive(Module, Debug)]
+pub struct QuantizedLlama {
+    embed_tokens: Embedding,
+    layers: Vec<LlamaLayer>,
+    norm: RmsNorm,
+    #[module(skip)]
+    file: Arc<QuantizedFile>,
+}
+
+/// What a model was read of.
+#[derive(Debug)]
+struct QuantizedFile {
+    config: LlamaConfig,
+    weights: Weights,
+    /// Of every linear layer.
+    encodings: Vec<Encoding>,
+    /// From the first step on.
+    carried: Mutex<Option<Arc<Carried>>>,
+}
+
+impl QuantizedLlama {
+    fn read(config: &LlamaConfig, weights: Weights) -> Result<(Self, HostLlama), LoadError> {
+        let all = ModelConfig::Llama(config.clone());
+        config.validate()?;
+        weights.check(&all)?;
+        weights.check_tied_head(&all)?;
+        let device = Device::flex();
+        // Parameters are initialized when they are first used: these never are.
+        let Llama { mut embed_tokens, mut layers, mut norm, .. } = Llama::new(config, &device);
+        let names: Vec<_> =
+            layers.iter().map(|layer| layer.linear().map(|(name, linear)| (linear.weight.id, name))).collect();
+        let (mut encodings, mut spreads) = (Vec::new(), Vec::new());
+        let host = HostLlama::in_blocks(config, &weights, &names, |_, blocks| {
+            encodings.push(blocks.encoding);
+            spreads.push(spread(blocks));
+        })?;
+        let mut spreads = spreads.into_iter();
+        let mut outline = |weight: &mut Param<Tensor<2>>| {
+            *weight = outline(weight.id, weight.lazy_shape().dims(), spreads.next().unwrap_or(0.0), &device);
+        };
+        for (index, layer) in layers.iter_mut().enumerate() {
+            layer.linear_mut().into_iter().for_each(|(_, linear)| {
+                outline(&mut linear.weight);
+                if let Some(bias) = &mut linear.bias {
+                    *bias = constant(bias.id, bias.lazy_shape().dims(), &device);
+                }
+            });
+            for (name, norm) in layer.norms_mut() {
+                let values = weights.finite(&format!("model.layers.{index}.{name}.weight"), &[config.hidden_size])?;
+                norm.gamma = vector(norm.gamma.id, values, &device);
+            }
+        }
+        norm.gamma = vector(norm.gamma.id, weights.finite("model.norm.weight", &[config.hidden_size])?, &device);
+        // Not to be tuned: a row in place of all tokens.
+        embed_tokens.weight = constant(embed_tokens.weight.id, [1, config.hidden_size], &device);
+        let file = QuantizedFile { config: config.clone(), weights, encodings, carried: Mutex::default() };
+        Ok((Self { embed_tokens, layers, norm, file: Arc::new(file) }, host))
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &LlamaConfig {
+        &self.file.config
+    }
+
+    /// Writes the model as the GGUF file that it was read of, with the integers that it has now.
+    pub(crate) fn write_gguf(&self, host: &HostLlama, path: &Path) -> Result<(), LoadError> {
+        let layers = self.layers.iter().enumerate();
+        let names = layers
+            .flat_map(|(index, layer)| layer.linear().map(|(name, _)| format!("model.layers.{index}.{name}.weight")));
+        let numbers: std::collections::HashMap<String, usize> =
+            names.enumerate().map(|(number, name)| (name, number)).collect();
+        let encoding = |name: &str| numbers.get(name).map(|number| self.file.encodings[*number]);
+        self.file.weights.write_gguf(path, encoding, |name, output, block| host.block(numbers[name], output, block))
+    }
+
+    /// What moves were short of; random before the first step.
+    fn carried(&self, seed: u64) -> std::io::Result<Arc<Carried>> {
+        let mut carried = locked(&self.file.carried);
+        if let Some(carried) = &*carried {
+            return Ok(carried.clone());
+        }
+        let linear = self.layers.iter().flat_map(|layer| layer.linear());
+        let weights: Vec<usize> = linear.map(|(_, linear)| linear.weight.lazy_shape().num_elements()).collect();
+        Ok(carried.insert(Arc::new(Carried::new(seed, &weights)?)).clone())
+    }
+}
+
+impl Tunable for QuantizedLlama {
+    type Host = HostLlama;
+    const PERTURBED: &'static [&'static str] = <Llama as crate::CausalModel>::PERTURBED;
+
+    fn open(config: &ModelConfig, weights: Weights, _precision: Precision) -> Result<(Self, HostLlama), LoadError> {
+        match config {
+            ModelConfig::Llama(config) => Self::read(config, weights),
+            _ => Err(LoadError::config("model_type", "rwkv7", "llama, qwen2 or mistral: `Rwkv7` is tuned in floats")),
+        }
+    }
+
+    fn check(&self, config: &EvolutionStrategyConfig) -> Result<(), Error> {
+        let plain = EvolutionStrategyConfig::new(config.noiser.clone(), SgdConfig::new());
+        require("optimizer", &config.optimizer, &OptimizerConfig::from(SgdConfig::new()))?;
+        require("rate_scale", &config.rate_scale, &RateScale::Absolute)?;
+        require("clip_norm", &config.clip_norm, &plain.clip_norm)?;
+        require("anchor_decay", &config.anchor_decay.filter(|decay| *decay != 0.0), &None)?;
+        require("unroll_horizon", &config.unroll_horizon, &None)?;
+        require("transforms", &config.transforms.len(), &0)?;
+        require("credit", &config.credit, &Credit::Mean)
+    }
+
+    fn tell(
+        &mut self,
+        host: &mut HostLlama,
+        strategy: &mut EvolutionStrategy,
+        population: Population,
+        fitness: Fitness,
+    ) -> Result<(GenerationReport, Changed), Error> {
+        let carried = self.carried(strategy.config().seed).map_err(Error::Carried)?;
+        let perturbation = population.perturbation().clone();
+        let weights = strategy.config().pair_weights(&fitness, perturbation.sigma);
+        let report = strategy.advance(population, &fitness)?;
+        let Some(weights) = weights.filter(|_| report.stepped) else { return Ok((report, Changed::default())) };
+        let rate = report.learning_rate as f32;
+        let table = &perturbation.table;
+        let changed = host.move_blocks(
+            |number, id, shape| {
+                let trained = table.position(id).filter(|_| table.is_trained(id));
+                let Some(position) = trained else { return Ok(None) };
+                let weights = Tensor::from_data(weights.as_slice(), (&Device::flex(), DType::F32));
+                let estimate = perturbation.parameter(position).estimate(weights, &shape, DType::F32);
+                let update = crate::values::floats(estimate * -rate);
+                let range = self.file.encodings[number].range();
+                Ok(Some(Moves { update, carried: carried.read(number)?, range }))
+            },
+            |number, values| carried.write(number, values),
+        );
+        Ok((report, changed.map_err(Error::Carried)?))
+    }
+
+    fn replay(
+        &mut self,
+        host: &mut HostLlama,
+        path: &Path,
+        strategy: EvolutionStrategy,
+        _precision: Precision,
+    ) -> Result<EvolutionStrategy, eggroll_run::Error> {
+        let outline = self.clone();
+        replay_with(path, strategy, &outline, None, |strategy, population, fitness| {
+            self.tell(host, strategy, population, fitness).map(drop).map_err(Into::into)
+        })
+    }
+
+    fn member(&self, _population: &Population, _member: usize, _precision: Precision) -> Result<HostLlama, Error> {
+        Err(Error::Quantized {
+            setting: "noise",
+            found: "not of low rank".into(),
+            expected: "of low rank on the matrices of layers".into(),
+        })
+    }
+}
+
+/// Refuses a setting that integers do not learn by.
+fn require<T: Serialize>(setting: &'static str, found: &T, expected: &T) -> Result<(), Error> {
+    let [found, expected] = [found, expected].map(|value| serde_json::to_string(value).unwrap_or_default());
+    if found == expected { Ok(()) } else { Err(Error::Quantized { setting, found, expected }) }
+}
+
+/// Standard deviation of all weights.
+fn spread(WeightBlocks { integers, scales, .. }: &WeightBlocks) -> f64 {
+    let outputs = BLOCK * scales.len() / integers.len();
+    let rows = integers.chunks_exact(outputs).enumerate();
+    let weights = rows
+        .flat_map(|(k, row)| row.iter().zip(&scales[k / BLOCK * outputs..]).map(|(q, s)| f64::from(f32::from(*q) * s)));
+    let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+    let count = integers.len() as f64;
+    (squares / count - (sum / count).powi(2)).max(0.0).sqrt()
+}
+
+/// A parameter of that shape and spread: rows of `±s`, which are not in memory.
+fn outline(id: ParamId, shape: [usize; 2], spread: f64, device: &Device) -> Param<Tensor<2>> {
+    let rows: Vec<f32> = (0..shape[0]).map(|row| if row % 2 == 0 { spread as f32 } else { -spread as f32 }).collect();
+    let rows = Tensor::<2>::from_data(TensorData::new(rows, [shape[0], 1]), device);
+    let mut param = Param::from_tensor(rows.expand(shape));
+    param.id = id;
+    param
+}
+
+fn constant<const D: usize>(id: ParamId, shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
+    Param::initialized(id, Tensor::<D>::zeros([1; D], device).expand(shape))
+}
+
+fn vector(id: ParamId, values: Vec<f32>, device: &Device) -> Param<Tensor<1>> {
+    Param::initialized(id, Tensor::from_floats(values.as_slice(), device))
+}

@@ -1,0 +1,220 @@
+//! A GGUF file that is tuned in its own quantization.
+
+use crate::write_gguf::{GgufFile, Value, f32s, tiny};
+use eggroll_core::transformer::Precision;
+use eggroll_lm::load::Pretrained;
+use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, Llama, QuantizedLlama, Scored};
+use eggroll_train::Credit;
+use half::f16;
+use std::fs;
+use std::path::Path;
+
+const VOCABULARY: u64 = 261;
+
+/// The number of a type of tensors in GGUF.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    F32 = 0,
+    Q4 = 2,
+    Q8 = 8,
+}
+
+/// Blocks that look random, of weights around 0; every third scale of Q4_0 is negative, as llama.cpp makes them.
+fn blocks(kind: Kind, count: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let block = |at: usize| -> Vec<u8> {
+        let spread = 1.0 + f32::from(next()) / 256.0;
+        let scale = match kind {
+            Kind::F32 => return f32s((0..32).map(|_| 0.4 * (f32::from(next()) / 128.0 - 1.0))),
+            Kind::Q4 if at.is_multiple_of(3) => -0.05 * spread,
+            Kind::Q4 => 0.05 * spread,
+            Kind::Q8 => 0.003 * spread,
+        };
+        let stored = (0..if kind == Kind::Q4 { 16 } else { 32 }).map(|_| next().max(1));
+        f16::from_f32(scale).to_le_bytes().into_iter().chain(stored).collect()
+    };
+    (0..count).map(block).collect::<Vec<_>>().concat()
+}
+
+/// A Llama of two layers, whose matrices are stored so.
+fn model(kind: Kind) -> GgufFile {
+    let mut file = tiny("llama");
+    let sizes = [
+        ("block_count", 2),
+        ("embedding_length", 32),
+        ("feed_forward_length", 64),
+        ("attention.head_count", 4),
+        ("attention.head_count_kv", 2),
+    ];
+    sizes.iter().for_each(|(key, size)| file.set(&format!("llama.{key}"), Value::U32(*size)));
+    let mut seed = 0;
+    let mut matrix = |name: String, rows: u64, columns: u64| {
+        seed += 1;
+        (name, vec![columns, rows], kind as u32, blocks(kind, (rows * columns / 32) as usize, seed))
+    };
+    let vector = |name: String| (name, vec![32], 0, f32s([1.0; 32]));
+    file.tensors = vec![matrix("token_embd.weight".into(), VOCABULARY, 32)];
+    for layer in 0..2 {
+        let name = |part: &str| format!("blk.{layer}.{part}.weight");
+        file.tensors.push(vector(name("attn_norm")));
+        for (part, rows, columns) in
+            [("attn_q", 32, 32), ("attn_k", 16, 32), ("attn_v", 16, 32), ("attn_output", 32, 32)]
+        {
+            file.tensors.push(matrix(name(part), rows, columns));
+        }
+        file.tensors.push(vector(name("ffn_norm")));
+        for (part, rows, columns) in [("ffn_gate", 64, 32), ("ffn_up", 64, 32), ("ffn_down", 32, 64)] {
+            file.tensors.push(matrix(name(part), rows, columns));
+        }
+    }
+    file.tensors.push(vector("output_norm.weight".into()));
+    file
+}
+
+fn settings() -> FinetuneConfig {
+    FinetuneConfig::new().with_population_size(16).with_sigma(0.1).with_learning_rate(0.2)
+}
+
+fn open(path: &Path, settings: FinetuneConfig) -> Finetune<QuantizedLlama> {
+    settings.init(Pretrained::open(path).expect("a model")).expect("a model in blocks")
+}
+
+fn items() -> Vec<Item> {
+    [("abc", "x"), ("hello", "yz"), ("q", "a")]
+        .map(|(prompt, completion)| {
+            let tokens = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
+            Item::new(&tokens(prompt), &tokens(completion))
+        })
+        .into()
+}
+
+fn total(scored: &[Scored]) -> f64 {
+    scored.iter().map(|scored| f64::from(scored.log_probability())).sum()
+}
+
+#[test]
+fn members_are_those_of_the_float_model() {
+    for kind in [Kind::Q8, Kind::Q4, Kind::F32] {
+        let (_folder, path) = model(kind).write();
+        let floats = |seed: u64| -> Vec<f64> {
+            let settings = settings().with_precision(Precision::F32).with_seed(seed);
+            let finetune = settings.init::<Llama>(Pretrained::open(&path).unwrap()).unwrap();
+            scores(&finetune.score_members(&finetune.strategy().ask(), Items::Shared(&items())).unwrap())
+        };
+        let blocks = open(&path, settings().with_seed(3));
+        let found = scores(&blocks.score_members(&blocks.strategy().ask(), Items::Shared(&items())).unwrap());
+        let away = |expected: Vec<f64>| {
+            let differences = found.iter().zip(expected).map(|(a, b)| (a - b).powi(2));
+            (differences.sum::<f64>() / found.len() as f64).sqrt()
+        };
+        // Rows of activations are rounded to 8 bits; weights too, where they were floats.
+        let limit = if kind == Kind::F32 { 0.1 } else { 0.06 };
+        let (same, other) = (away(floats(3)), away(floats(4)));
+        assert!(same < limit && other > 5.0 * same, "{kind:?}: {same}, with other noise {other}");
+    }
+}
+
+fn scores(scored: &[Vec<Scored>]) -> Vec<f64> {
+    scored.iter().map(|items| total(items)).collect()
+}
+
+#[test]
+fn a_model_that_was_not_tuned_is_the_file() {
+    for kind in [Kind::Q8, Kind::Q4] {
+        let (folder, path) = model(kind).write();
+        let copy = folder.path().join("copy.gguf");
+        open(&path, settings()).save_gguf(&copy).unwrap();
+        let [expected, found] = [&path, &copy].map(|path| fs::read(path).unwrap());
+        let at = expected.iter().zip(&found).position(|(a, b)| a != b);
+        assert!(at.is_none() && found.len() == expected.len(), "{kind:?}: byte {at:?}");
+    }
+}
+
+#[test]
+fn learns_in_its_quantization_and_is_written_back() {
+    for (kind, seed) in [(Kind::Q8, 1), (Kind::Q8, 2), (Kind::Q8, 3), (Kind::Q4, 1), (Kind::Q4, 2), (Kind::Q4, 3)] {
+        let (folder, path) = model(kind).write();
+        let tuned = folder.path().join("tuned.gguf");
+        let mut finetune = open(&path, settings().with_seed(seed));
+        let before = total(&finetune.score(&items()).unwrap());
+        let mut moved = 0.0;
+        for _ in 0..30 {
+            moved += finetune.learn(Items::Shared(&items())).unwrap().changed.share().unwrap();
+        }
+        let after = finetune.score(&items()).unwrap();
+        assert!(total(&after) > before + 2.0, "{kind:?}, seed {seed}: from {before} to {}", total(&after));
+        assert!(moved > 0.01, "{moved}");
+        finetune.save_gguf(&tuned).unwrap();
+        let again = open(&tuned, settings());
+        assert_eq!(again.score(&items()).unwrap(), after, "{kind:?}");
+        // Nothing but the integers of matrices of layers is another.
+        let [first, second] = [&path, &tuned].map(|path| fs::read(path).unwrap());
+        assert_eq!(first.len(), second.len());
+        let file = model(kind);
+        let data: usize = file.tensors.iter().map(|tensor| tensor.3.len().next_multiple_of(32)).sum();
+        let mut start = first.len().next_multiple_of(32) - data;
+        assert_eq!(first[..start], second[..start], "the header");
+        for (name, _, stored, bytes) in &file.tensors {
+            let [a, b] = [&first, &second].map(|file| &file[start..start + bytes.len()]);
+            let in_layers = *stored != 0 && name.starts_with("blk.");
+            assert_eq!(a == b, !in_layers, "{name}");
+            if in_layers {
+                let of_block = if kind == Kind::Q4 { 18 } else { 34 };
+                let scales = |data: &[u8]| data.chunks(of_block).map(|b| [b[0], b[1]]).collect::<Vec<_>>();
+                assert_eq!(scales(a), scales(b), "scales of {name}");
+            }
+            start += bytes.len().next_multiple_of(32);
+        }
+    }
+}
+
+/// What moves were short of is made again of the log: a run that was stopped writes the same file as one that was not.
+#[test]
+fn a_log_is_continued_bit_for_bit() {
+    let (folder, path) = model(Kind::Q8).write();
+    let [whole, parts] = ["whole", "parts"].map(|name| folder.path().join(name));
+    let run = |to: &Path, steps: u64| {
+        let mut finetune = open(&path, settings()).with_replay_log(to.with_extension("replay")).unwrap();
+        while finetune.steps() < steps {
+            finetune.learn(Items::Shared(&items())).unwrap();
+        }
+        finetune.save_gguf(to.with_extension("gguf")).unwrap();
+        fs::read(to.with_extension("gguf")).unwrap()
+    };
+    let expected = run(&whole, 12);
+    let early = run(&parts, 5);
+    assert_ne!(early, expected);
+    assert_eq!(run(&parts, 12), expected);
+    // Of another file, the log is refused.
+    let other = folder.path().join("other.gguf");
+    let mut file = model(Kind::Q8);
+    file.tensors[2].3[5] ^= 64;
+    fs::write(&other, file.bytes()).unwrap();
+    let error = open(&other, settings()).with_replay_log(whole.with_extension("replay")).err().unwrap().to_string();
+    assert!(error.contains("spread") || error.contains("digest"), "{error}");
+}
+
+#[test]
+fn settings_that_integers_do_not_learn_by_are_named() {
+    let (_folder, path) = model(Kind::Q8).write();
+    let refused = |settings: FinetuneConfig| {
+        let opened = settings.init::<QuantizedLlama>(Pretrained::open(&path).unwrap());
+        opened.err().expect("a refusal").to_string()
+    };
+    let error = refused(settings().with_credit(Credit::Auto));
+    assert!(error.contains("credit is \"auto\", expected \"mean\""), "{error}");
+    let error = refused(settings().with_anchor_decay(0.1));
+    assert!(error.contains("anchor_decay is 0.1"), "{error}");
+    let adam = settings().strategy::<QuantizedLlama>();
+    let adam = eggroll_train::EvolutionStrategyConfig { optimizer: burn::optim::AdamConfig::new().into(), ..adam };
+    let error = open(&path, settings()).with_strategy(adam).err().unwrap();
+    assert!(matches!(&error, Error::Quantized { setting: "optimizer", .. }), "{error}");
+    // Blocks of 32 do not fill 4 inputs.
+    let (_folder, path) = tiny("llama").write();
+    let error = settings().init::<QuantizedLlama>(Pretrained::open(path).unwrap()).err().unwrap().to_string();
+    assert!(error.contains("8 inputs of tensor \"model.embed_tokens.weight\"; supported: multiples of 32"), "{error}");
+}
