@@ -110,6 +110,10 @@ pub struct LlmSettings {
     /// Number format of the members' products.
     #[arg(long, value_enum, default_value_t = PrecisionName::Int8)]
     pub precision: PrecisionName,
+    /// Tune the integers of a GGUF file in Q8_0 or Q4_0 where they are, without a float copy, and write the file back (other types become Q8_0).
+    #[arg(long)]
+    #[serde(default)]
+    pub quantized: bool,
     /// Most tokens of a reply (conciseness and countdown).
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 20))]
     pub max_tokens: usize,
@@ -184,6 +188,9 @@ const OF_NOISE: [&str; 6] = ["throughput", "model", "population", "rank", "sigma
 const OF_TRAINING: [&str; 9] =
     ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay", "credit"];
 
+/// Of weights that are floats.
+const OF_FLOATS: [&str; 4] = ["precision", "credit", "anchor-decay", "no-measure"];
+
 impl LlmArgs {
     /// Refuses options that the mode or the task would ignore.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
@@ -202,6 +209,10 @@ impl LlmArgs {
                 let own = ["resume", "out", "seconds", "steps", "no-measure"];
                 let used = [&own[..], &ObserverArgs::NAMES, &SharingArgs::names()].concat();
                 return given.refuse_all_but(&used, "with --resume, which keeps the settings of the run");
+            }
+            Mode::Train if self.settings.quantized => {
+                let unused = [&OF_FLOATS[..], &ObserverArgs::NAMES, &SharingArgs::names()].concat();
+                given.refuse(&unused, "with --quantized, whose integers one process moves by the means of members")?;
             }
             Mode::Train => {}
         }

@@ -13,6 +13,7 @@ mod grade;
 mod lessons;
 mod measure;
 mod peer;
+mod quantized;
 mod sharing;
 mod task;
 mod train;

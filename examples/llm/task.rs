@@ -3,7 +3,7 @@
 use crate::args::{LlmSettings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::Prompt;
-use eggroll::lm::{CausalModel, Completion, Error, Finetune, Item, Items, Lesson, SamplingConfig};
+use eggroll::lm::{Completion, Error, Finetune, Item, Items, Lesson, SamplingConfig, Tunable};
 use eggroll::run::data_digest;
 use eggroll_examples::Failure;
 use eggroll_examples::tasks::conciseness::{self, Conciseness};
@@ -41,7 +41,7 @@ pub struct Score {
 
 impl LlmTask {
     /// Reads or makes the data, all of which fits the model.
-    pub fn new<M: CausalModel>(settings: &LlmSettings, finetune: &Finetune<M>) -> Result<Self, Failure> {
+    pub fn new<M: Tunable>(settings: &LlmSettings, finetune: &Finetune<M>) -> Result<Self, Failure> {
         let data = settings.data.clone().unwrap_or_else(words_file);
         let likelihood = |examples: Splits<Example>| -> Result<Self, Failure> {
             let in_file = |error: Failure| format!("{}: {error}", data.display());
@@ -116,15 +116,23 @@ impl LlmTask {
         }
     }
 
-    pub fn dev<M: CausalModel>(&self, finetune: &Finetune<M>) -> Result<Score, Failure> {
+    /// The items that the model is tested on, if completions are given.
+    pub fn test_items(&self) -> &[Item] {
+        match self {
+            Self::Likelihood(splits) => &splits.test,
+            Self::Reward { .. } => &[],
+        }
+    }
+
+    pub fn dev<M: Tunable>(&self, finetune: &Finetune<M>) -> Result<Score, Failure> {
         self.judge(finetune, |likelihood| &likelihood.dev, |reward| &reward.dev)
     }
 
-    pub fn test<M: CausalModel>(&self, finetune: &Finetune<M>) -> Result<Score, Failure> {
+    pub fn test<M: Tunable>(&self, finetune: &Finetune<M>) -> Result<Score, Failure> {
         self.judge(finetune, |likelihood| &likelihood.test, |reward| &reward.test)
     }
 
-    fn judge<M: CausalModel>(
+    fn judge<M: Tunable>(
         &self,
         finetune: &Finetune<M>,
         items: impl Fn(&Splits<Item>) -> &Vec<Item>,
@@ -199,7 +207,7 @@ impl LlmBatch {
 
 /// The items of examples, all checked: steps take a few at a time, and would find the first that does not fit after
 /// hours.
-fn items<M: CausalModel>(finetune: &Finetune<M>, examples: &[Example]) -> Result<Vec<Item>, Failure> {
+fn items<M: Tunable>(finetune: &Finetune<M>, examples: &[Example]) -> Result<Vec<Item>, Failure> {
     let made = examples.iter().map(|example| finetune.item(&example.prompt, &example.completion));
     let items = made.collect::<Result<Vec<_>, _>>()?;
     finetune.check_items(&items).map_err(|error| match error.item() {

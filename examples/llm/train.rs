@@ -4,12 +4,13 @@ use crate::args::{LlmArgs, LlmLimits, LlmSettings};
 use crate::chart;
 use crate::lessons::TaskLessons;
 use crate::measure::{self, Speed};
+use crate::quantized;
 use crate::sharing;
 use crate::task::{LlmTask, Score};
 use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
-use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
+use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig, Tunable};
 use eggroll::prelude::*;
 use eggroll::run::distribution::Distribution;
 use eggroll::run::{MetricTarget, ScalarMetric, print_line};
@@ -34,9 +35,9 @@ const WINDOW: usize = 256;
 
 /// What is saved of a run.
 #[derive(Serialize, Deserialize)]
-struct SavedLlmRun {
-    settings: LlmSettings,
-    limits: LlmLimits,
+pub struct SavedLlmRun {
+    pub settings: LlmSettings,
+    pub limits: LlmLimits,
 }
 
 pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
@@ -55,6 +56,9 @@ pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
     };
     settings.validate()?;
     limits.validate()?;
+    if settings.quantized {
+        return quantized::run(args, &SavedLlmRun { settings, limits }, &folder, signals);
+    }
     let Some(distribution) = args.sharing.join(limits.steps.is_some(), signals)? else { return Ok(Ending::Finished) };
     let pretrained = settings.open()?;
     let saved = SavedLlmRun { settings, limits };
@@ -118,9 +122,18 @@ struct LlmRun<'a> {
 }
 
 /// The model, measured before or after.
-struct Evaluation {
-    test: Score,
-    perplexity: f64,
+pub struct Evaluation {
+    pub test: Score,
+    pub perplexity: f64,
+}
+
+impl Evaluation {
+    /// On the task's test, and on text that has nothing to do with it.
+    pub fn new<M: Tunable>(task: &LlmTask, finetune: &Finetune<M>) -> Result<Self, Failure> {
+        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/text/shakespeare.txt"))?;
+        let text = String::from_utf8_lossy(&text[..UNRELATED.min(text.len())]).into_owned();
+        Ok(Self { test: task.test(finetune)?, perplexity: finetune.perplexity(&text, WINDOW)? })
+    }
 }
 
 impl LlmRun<'_> {
@@ -138,7 +151,7 @@ impl LlmRun<'_> {
         let leads = distribution.leads();
         let before = if leads {
             print_line!("{} parameters, {:.1} s to load", finetune.model().num_params(), start.elapsed().as_secs_f64());
-            let before = self.evaluate(&task, &finetune)?;
+            let before = Evaluation::new(&task, &finetune)?;
             print_line!("before: {}", before);
             self.samples(&task, &finetune)?;
             Some(before)
@@ -173,7 +186,7 @@ impl LlmRun<'_> {
         if !out_of_time && args.observers.ending(&stop, finetune.steps()).is_stopped() {
             return Ok(Ending::Stopped);
         }
-        let after = self.evaluate(&task, &finetune)?;
+        let after = Evaluation::new(&task, &finetune)?;
         print_line!("after: {}", after);
         self.samples(&task, &finetune)?;
         chart::draw(&folder.file("curve.svg"), &points, settings.task, [before.test, after.test])?;
@@ -185,12 +198,6 @@ impl LlmRun<'_> {
         let result = result(&before, &after, &finetune, train_seconds, tokens, speed.as_ref());
         print_line!("RESULT {result}");
         Ok(Ending::Finished)
-    }
-
-    fn evaluate<M: CausalModel>(&self, task: &LlmTask, finetune: &Finetune<M>) -> Result<Evaluation, Failure> {
-        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/text/shakespeare.txt"))?;
-        let text = String::from_utf8_lossy(&text[..UNRELATED.min(text.len())]).into_owned();
-        Ok(Evaluation { test: task.test(finetune)?, perplexity: finetune.perplexity(&text, WINDOW)? })
     }
 
     fn samples<M: CausalModel>(&self, task: &LlmTask, finetune: &Finetune<M>) -> Result<(), Failure> {
