@@ -9,7 +9,7 @@ use crate::load::LlamaConfig;
 use crate::values::floats;
 use burn::module::ParamId;
 use eggroll_core::ParameterTable;
-use eggroll_core::transformer::{Activations, KeyValues, MemberRow, Precision, rotary};
+use eggroll_core::transformer::{Activations, AttentionScores, KeyValues, MemberRow, Precision, rotary};
 use rayon::prelude::*;
 
 /// A [`Llama`] on the host, its weights packed in a [`Precision`]: scores and generates for all members of a population at once.
@@ -221,6 +221,7 @@ impl Decoder for HostLlama {
         } = buffers;
         let epsilon = rms_norm_eps as f32;
         let half = head_dim / 2;
+        let plain = AttentionScores::of_dimension(head_dim);
         let [queries, keys] = [heads, kv_heads].map(|heads| heads * head_dim);
         q.resize(rows.len() * queries, 0.0);
         k.resize(rows.len() * keys, 0.0);
@@ -240,7 +241,8 @@ impl Decoder for HostLlama {
                     let count = sequence.tokens.len();
                     let part = |width: usize| row * width..(row + count) * width;
                     sequence.state.write(index, &k[part(keys)], &v[part(keys)]);
-                    sequence.state.attend(index, heads, &q[part(queries)], scores, &mut out[part(queries)]);
+                    let (state, out) = (&mut *sequence.state, &mut out[part(queries)]);
+                    state.attend(index, heads, &q[part(queries)], plain, scores, out);
                     row += count;
                 }
             });

@@ -46,6 +46,6 @@ pub(crate) use row_projection::row_projection;
 pub(crate) use source::SourceSlice;
 pub(crate) use tile::MAX_COLUMNS;
 pub(crate) use transformer::{
-    Attend, Matrix, MatrixProduct, PackedRows, RowNoise, Wkv7, group_norm, log_sum_exp, place, rotary, swiglu,
+    Attend, Matrix, MatrixProduct, PackedRows, RowNoise, Wkv7, geglu, group_norm, log_sum_exp, place, rotary, swiglu,
 };
 pub(crate) use vector::{noise, perturbed_vector};
