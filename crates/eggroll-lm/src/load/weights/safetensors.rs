@@ -87,6 +87,7 @@ fn header(source: &SourceFile, file: usize) -> Result<BTreeMap<String, Tensor>, 
         shape: info.shape.clone(),
         encoding: encoding(info.dtype),
         interleaved: None,
+        plus_one: false,
     };
     Ok(metadata.tensors().into_iter().map(|(name, info)| (name, tensor(info))).collect())
 }
