@@ -12,6 +12,7 @@ mod fuzz;
 mod fuzz_configs;
 mod hostile;
 mod round_trip;
+mod sentencepiece;
 mod smollm2;
 mod tokenizer;
 mod write_gguf;
