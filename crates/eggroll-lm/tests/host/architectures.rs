@@ -3,7 +3,9 @@
 use crate::fetched::or_skipped;
 use crate::letters::tokenizer;
 use crate::made::{host_logits, largest_difference, strategy, tensor_logits};
-use burn::tensor::Device;
+use burn::optim::SgdConfig;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use eggroll_core::EggrollConfig;
 use eggroll_core::transformer::{MemberRow, Precision};
 use eggroll_lm::host::Sequence;
 use eggroll_lm::load::{
@@ -13,6 +15,7 @@ use eggroll_lm::load::{
 use eggroll_lm::{
     CausalModel, Decoder, HostLlama, Item, Items, Llama, SamplingConfig, generate, score, score_population,
 };
+use eggroll_train::EvolutionStrategyConfig;
 use std::path::{Path, PathBuf};
 
 /// Largest difference of a logit; logits have a standard deviation of about 1. Both sides compute in float32.
@@ -239,6 +242,34 @@ fn texts_and_populations() {
             assert!(away < 2e-4, "{name}, member {member}: {away}");
             let other = (found[0].log_probability() - members[member ^ 1][0].log_probability()).abs();
             assert!(other > 1e-3, "{name}, a canary: {other}");
+        }
+    }
+}
+
+/// Modules inside `evaluate`, all parameters with noise: gains of heads and embeddings too.
+#[test]
+fn modules_run_all_members() {
+    let noiser = EggrollConfig::new().with_rank(2);
+    let strategy = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population_size(4).with_sigma(0.02);
+    for (name, folder) in folders() {
+        let model = load(&folder, config(&folder));
+        let population = strategy.clone().try_init(&model).expect("a strategy").ask();
+        let (tokens, _) = expected(&folder).remove(0);
+        let ids: Vec<i32> = tokens[..20].iter().map(|token| *token as i32).collect();
+        let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [2, 10]), &Device::flex());
+        // A number that no logit's change leaves as it is.
+        let number = |logits: Tensor<3>| {
+            let [rows, length, vocabulary] = logits.dims();
+            let n = length * vocabulary;
+            let weights = Tensor::<1, Int>::arange(0..n as i64, &Device::flex()).float().sin();
+            (logits.reshape([rows, n]) * weights.unsqueeze()).sum_dim(1)
+        };
+        let found = population.evaluate(|members| members.mean(number(model.forward(members.repeat(ids.clone())))));
+        let of = |model: &Llama| -> f32 { number(model.forward(ids.clone())).mean().into_scalar() };
+        for (member, found) in found.values().iter().enumerate() {
+            let (own, plain) = (of(&population.member(&model, member)), of(&model));
+            assert!((found - own).abs() < 2e-3, "{name}, member {member}: {found} {own}");
+            assert!((found - plain).abs() > 0.05, "{name}, a canary: member {member} is the model without noise");
         }
     }
 }
