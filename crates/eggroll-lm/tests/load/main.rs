@@ -11,6 +11,7 @@ mod forward;
 mod fuzz;
 mod fuzz_configs;
 mod hostile;
+mod relatives;
 mod round_trip;
 mod sentencepiece;
 mod smollm2;
