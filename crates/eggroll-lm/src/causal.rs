@@ -1,14 +1,14 @@
 //! What all architectures have in common: from a file to a module, to the host, and back.
 
 use crate::host::{Changed, Decoder, HostLlama, HostRwkv7};
-use crate::llama::Llama;
-use crate::load::{LoadError, ModelConfig, Weights};
+use crate::llama::{Llama, LlamaLayer};
+use crate::load::{LlamaConfig, LoadError, ModelConfig, Weights};
 use crate::rwkv7::Rwkv7;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll_core::ParameterTable;
 use eggroll_core::transformer::Precision;
-use eggroll_nn::Linear;
+use eggroll_nn::{Linear, RmsNorm};
 
 /// A causal language model as a Burn module, which can be loaded, saved, and run on the host.
 pub trait CausalModel: Module + Sync {
@@ -46,7 +46,7 @@ impl CausalModel for Llama {
 
     fn load(all: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
         let ModelConfig::Llama(config) = all else {
-            return Err(LoadError::config("model_type", "rwkv7", "llama, qwen2 or mistral: load it as `Rwkv7`"));
+            return Err(LoadError::config("model_type", "rwkv7", "a relative of Llama: load it as `Rwkv7`"));
         };
         config.validate()?;
         weights.check(all)?;
@@ -56,16 +56,14 @@ impl CausalModel for Llama {
         let mut model = Self::new(config, device);
         model.embed_tokens.weight =
             read.matrix("model.embed_tokens.weight", [config.vocab_size, config.hidden_size])?;
-        model.norm.gamma = read.vector("model.norm.weight", config.hidden_size)?;
+        model.norm.gamma = read.gains("model.norm.weight", config.hidden_size, config.gain_offset())?;
         if let Some(head) = &mut model.lm_head {
-            read.linear("lm_head", head)?;
+            read.linear_weight("lm_head", head)?;
         }
         for (index, layer) in model.layers.iter_mut().enumerate() {
+            read.layer_vectors(config, index, layer)?;
             for (name, linear) in layer.linear_mut() {
-                read.linear(&format!("model.layers.{index}.{name}"), linear)?;
-            }
-            for (name, norm) in layer.norms_mut() {
-                norm.gamma = read.vector(&format!("model.layers.{index}.{name}.weight"), config.hidden_size)?;
+                read.linear_weight(&format!("model.layers.{index}.{name}"), linear)?;
             }
         }
         Ok(model)
@@ -77,19 +75,21 @@ impl CausalModel for Llama {
 
     fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>, Vec<f32>)> + '_> {
         let embeddings = std::iter::once_with(|| stored("model.embed_tokens.weight", self.embed_tokens.weight.val()));
-        let layers = self.layers.iter().enumerate().flat_map(|(index, layer)| {
+        let gains = |name: &str, norm: &RmsNorm| {
+            let gamma = norm.gamma.val();
+            stored(name, if self.config().gemma.is_some() { gamma - 1.0 } else { gamma })
+        };
+        let layers = self.layers.iter().enumerate().flat_map(move |(index, layer)| {
             let linear = layer.linear().into_iter().flat_map(move |(name, linear)| {
                 let name = format!("model.layers.{index}.{name}");
                 let bias = linear.bias.as_ref().map(|bias| stored(&format!("{name}.bias"), bias.val()));
                 [Some(stored(&format!("{name}.weight"), linear.weight.val().transpose())), bias].into_iter().flatten()
             });
-            let norms = layer
-                .norms()
-                .into_iter()
-                .map(move |(name, norm)| stored(&format!("model.layers.{index}.{name}.weight"), norm.gamma.val()));
+            let norms =
+                layer.norms().map(move |(name, norm)| gains(&format!("model.layers.{index}.{name}.weight"), norm));
             linear.chain(norms)
         });
-        let norm = std::iter::once_with(|| stored("model.norm.weight", self.norm.gamma.val()));
+        let norm = std::iter::once_with(move || gains("model.norm.weight", &self.norm));
         let head = self.lm_head.iter().map(|head| stored("lm_head.weight", head.weight.val().transpose()));
         Box::new(embeddings.chain(layers).chain(norm).chain(head))
     }
@@ -156,14 +156,37 @@ impl WeightReader<'_> {
         Ok(self.parameter(self.weights.finite(name, &[len])?, [len]))
     }
 
-    /// Weight and bias of a layer, whose weight is stored as `[d_output, d_input]`.
-    pub(crate) fn linear(&self, name: &str, layer: &mut Linear) -> Result<(), LoadError> {
+    /// Gains of a normalization, stored less an offset.
+    pub(crate) fn gains(&self, name: &str, len: usize, offset: f32) -> Result<Param<Tensor<1>>, LoadError> {
+        let gains = self.weights.finite(name, &[len])?.into_iter().map(|gain| gain + offset).collect();
+        Ok(self.parameter(gains, [len]))
+    }
+
+    /// Gains and biases of a layer.
+    pub(crate) fn layer_vectors(
+        &self,
+        config: &LlamaConfig,
+        index: usize,
+        layer: &mut LlamaLayer,
+    ) -> Result<(), LoadError> {
+        for (name, norm) in layer.norms_mut() {
+            let [size] = norm.gamma.lazy_shape().dims();
+            norm.gamma = self.gains(&format!("model.layers.{index}.{name}.weight"), size, config.gain_offset())?;
+        }
+        for (name, linear) in layer.linear_mut() {
+            if let Some(bias) = &mut linear.bias {
+                let [size] = bias.lazy_shape().dims();
+                *bias = self.vector(&format!("model.layers.{index}.{name}.bias"), size)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The weight of a linear layer, which is stored as `[d_output, d_input]`.
+    pub(crate) fn linear_weight(&self, name: &str, layer: &mut Linear) -> Result<(), LoadError> {
         let [d_input, d_output] = layer.weight.lazy_shape().dims();
         let stored = self.weights.finite(&format!("{name}.weight"), &[d_output, d_input])?;
         layer.weight = self.parameter(crate::values::transposed(&stored, [d_output, d_input]), [d_input, d_output]);
-        if layer.bias.is_some() {
-            layer.bias = Some(self.vector(&format!("{name}.bias"), d_output)?);
-        }
         Ok(())
     }
 

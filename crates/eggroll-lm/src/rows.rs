@@ -165,6 +165,10 @@ mod tests {
             context_length: 32,
             tied_head: false,
             attention_bias: false,
+            qk_norm: false,
+            window: None,
+            attention: Vec::new(),
+            gemma: None,
         };
         let model = Llama::new(&config, &Device::flex());
         rows_are_those_of_the_module(&model, |tokens| model.forward(tokens));

@@ -6,14 +6,13 @@ mod head;
 mod linear;
 mod llama;
 mod noise;
-mod quantized;
 mod rwkv7;
 mod tasks;
 
 pub use decoder::{Decoder, Sequence};
 pub use linear::Changed;
 pub use llama::HostLlama;
+pub(crate) use llama::Moves;
 pub use noise::Noise;
-pub(crate) use quantized::Moves;
 pub use rwkv7::{HostRwkv7, Rwkv7LayerState, Rwkv7State};
 pub(crate) use tasks::{MemberTask, ROWS, fitting, run_parts, run_tasks};

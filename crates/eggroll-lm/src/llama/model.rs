@@ -1,14 +1,14 @@
 //! A model of the Llama architecture.
 
-use super::layer::{LlamaLayer, Positions};
+use super::layer::{LayerPositions, LlamaLayer, Positions};
 use super::rotary::Frequencies;
 use crate::load::{LlamaConfig, ModelConfig};
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use eggroll_nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 
-/// A decoder of the Llama architecture (Touvron et al., arXiv 2302.13971), of perturbed modules: inside `evaluate` its rows are those
-/// of all members. Parameters have the names that files of weights use, without the leading `model.`.
+/// A decoder of the Llama architecture (Touvron et al., arXiv 2302.13971) or of a relative that [`LlamaConfig`] describes, of perturbed
+/// modules: inside `evaluate` its rows are those of all members. Parameters have the names that files of weights use, without the leading `model.`.
 ///
 /// [`forward`](Self::forward) runs on every backend. On CPUs [`HostLlama`](crate::HostLlama) is many times faster: it scores and
 /// generates for a population without tensors.
@@ -41,7 +41,7 @@ impl Llama {
         let head = LinearConfig::new(config.hidden_size, config.vocab_size).with_bias(false);
         Self {
             embed_tokens: EmbeddingConfig::new(config.vocab_size, config.hidden_size).init(device),
-            layers: (0..config.layers).map(|_| LlamaLayer::new(config, device)).collect(),
+            layers: (0..config.layers).map(|layer| LlamaLayer::new(config, layer, device)).collect(),
             norm: RmsNormConfig::new(config.hidden_size).with_epsilon(config.rms_norm_eps).init(device),
             lm_head: (!config.tied_head).then(|| head.init(device)),
             config: config.clone(),
@@ -69,27 +69,41 @@ impl Llama {
         let context = self.config.context_length;
         assert!(length <= context, "Llama: {length} tokens, but the context is {context} tokens");
         let positions = self.positions(length, &tokens.device());
-        let mut x = self.embed_tokens.forward(tokens); // [rows, length, hidden_size]
+        let x = self.embed_tokens.forward(tokens); // [rows, length, hidden_size]
+        let mut x = self.config.gemma.map_or(x.clone(), |_| x * (self.config.hidden_size as f64).sqrt());
         for layer in &self.layers {
             x = layer.forward(x, &positions);
         }
         let x = self.norm.forward(x);
-        match &self.lm_head {
+        let logits = match &self.lm_head {
             Some(head) => head.forward(x),
             None => self.embed_tokens.forward_transposed(x),
+        };
+        match self.config.gemma.and_then(|gemma| gemma.logit_cap) {
+            Some(cap) => (logits / cap).tanh() * cap,
+            None => logits,
         }
     }
 
     fn positions(&self, length: usize, device: &Device) -> Positions {
-        let frequencies = Frequencies::new(&self.config);
-        let (mut cosines, mut sines) = (Vec::new(), Vec::new());
-        (0..length).for_each(|position| frequencies.push(position, &mut cosines, &mut sines));
-        let shape = [length, frequencies.half()];
-        Positions {
-            cosines: Tensor::from_data(TensorData::new(cosines, shape), device),
-            sines: Tensor::from_data(TensorData::new(sines, shape), device),
-            future: Tensor::<2, Bool>::tril_mask([length, length], 0, device),
-        }
+        let of = |frequencies: &Frequencies, hidden| {
+            let (mut cosines, mut sines) = (Vec::new(), Vec::new());
+            (0..length).for_each(|position| frequencies.push(position, &mut cosines, &mut sines));
+            let shape = [length, frequencies.half()];
+            LayerPositions {
+                cosines: Tensor::from_data(TensorData::new(cosines, shape), device),
+                sines: Tensor::from_data(TensorData::new(sines, shape), device),
+                hidden,
+            }
+        };
+        let (frequencies, own) = Frequencies::of(&self.config);
+        let future = Tensor::<2, Bool>::tril_mask([length, length], 0, device);
+        let windowed = self.config.window.map(|window| {
+            // Keys that are `positions` and more behind.
+            let past = Tensor::<2, Bool>::triu_mask([length, length], 1 - window.positions.min(length) as i64, device);
+            of(own.as_ref().unwrap_or(&frequencies), future.clone().bool_or(past))
+        });
+        Positions { full: of(&frequencies, future), windowed }
     }
 }
 

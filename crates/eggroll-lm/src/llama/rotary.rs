@@ -1,15 +1,21 @@
 //! Angles of rotary positions.
 
-use crate::load::LlamaConfig;
+use crate::load::{LlamaConfig, RopeScaling};
 
 /// Angles per position, one for each pair of a head's dimensions: `θ^(−2i/head_dim)`, divided as the configuration's scaling says.
 #[derive(Clone, Debug)]
 pub(crate) struct Frequencies(Vec<f64>);
 
 impl Frequencies {
-    pub(crate) fn new(config: &LlamaConfig) -> Self {
-        let (dim, theta) = (config.head_dim, config.rope_theta);
-        let divisors = config.rope_scaling.divisors(dim, theta);
+    /// Those of a model's layers, and those of its layers with a window, where they are others.
+    pub(crate) fn of(config: &LlamaConfig) -> (Self, Option<Self>) {
+        let own = config.window.and_then(|window| window.rope_theta);
+        let own = own.map(|theta| Self::new(config.head_dim, theta, RopeScaling::None));
+        (Self::new(config.head_dim, config.rope_theta, config.rope_scaling), own)
+    }
+
+    fn new(dim: usize, theta: f64, scaling: RopeScaling) -> Self {
+        let divisors = scaling.divisors(dim, theta);
         let frequency = |(i, divisor): (usize, &f64)| theta.powf(-2.0 * i as f64 / dim as f64) / divisor;
         Self(divisors.iter().enumerate().map(frequency).collect())
     }

@@ -24,7 +24,7 @@ mod weights;
 
 pub use cache::smollm2_path;
 pub use chat::{ChatTemplate, Message};
-pub use config::{LlamaConfig, ModelConfig, RopeScaling, Rwkv7Config};
+pub use config::{AttentionWindow, GemmaConfig, LayerAttention, LlamaConfig, ModelConfig, RopeScaling, Rwkv7Config};
 pub(crate) use encoding::Encoding;
 pub use error::LoadError;
 pub use pretrained::Pretrained;

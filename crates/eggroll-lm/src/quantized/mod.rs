@@ -2,6 +2,7 @@
 
 mod carried;
 
+use crate::causal::WeightReader;
 use crate::error::Error;
 use crate::host::{Changed, HostLlama, Moves};
 use crate::llama::{Llama, LlamaLayer};
@@ -80,34 +81,23 @@ impl QuantizedLlama {
         weights.check(&all)?;
         weights.check_tied_head(&all)?;
         let device = Device::flex();
-        // Parameters are initialized when they are first used: these never are.
+        // Parameters are initialized when they are first used: matrices never are.
         let Llama { mut embed_tokens, mut layers, mut norm, .. } = Llama::new(config, &device);
-        let names: Vec<_> =
-            layers.iter().map(|layer| layer.linear().map(|(name, linear)| (linear.weight.id, name))).collect();
+        let read = WeightReader { weights: &weights, device: &device };
+        norm.gamma = read.gains("model.norm.weight", config.hidden_size, config.gain_offset())?;
+        layers.iter_mut().enumerate().try_for_each(|(index, layer)| read.layer_vectors(config, index, layer))?;
         let (mut encodings, mut spreads) = (Vec::new(), Vec::new());
-        let host = HostLlama::in_blocks(config, &weights, &names, |_, blocks| {
+        let host = HostLlama::in_blocks(config, &weights, (&layers, &norm), |blocks| {
             encodings.push(blocks.encoding);
             spreads.push(spread(blocks));
         })?;
-        let mut spreads = spreads.into_iter();
-        let mut outline = |weight: &mut Param<Tensor<2>>| {
-            *weight = outline(weight.id, weight.lazy_shape().dims(), spreads.next().unwrap_or(0.0), &device);
-        };
-        for (index, layer) in layers.iter_mut().enumerate() {
-            layer.linear_mut().into_iter().for_each(|(_, linear)| {
-                outline(&mut linear.weight);
-                if let Some(bias) = &mut linear.bias {
-                    *bias = constant(bias.id, bias.lazy_shape().dims(), &device);
-                }
-            });
-            for (name, norm) in layer.norms_mut() {
-                let values = weights.finite(&format!("model.layers.{index}.{name}.weight"), &[config.hidden_size])?;
-                norm.gamma = vector(norm.gamma.id, values, &device);
-            }
+        let linear = layers.iter_mut().flat_map(|layer| layer.linear_mut());
+        for ((_, linear), spread) in linear.zip(spreads) {
+            linear.weight = outline(linear.weight.id, linear.weight.lazy_shape().dims(), spread, &device);
         }
-        norm.gamma = vector(norm.gamma.id, weights.finite("model.norm.weight", &[config.hidden_size])?, &device);
         // Not to be tuned: a row in place of all tokens.
-        embed_tokens.weight = constant(embed_tokens.weight.id, [1, config.hidden_size], &device);
+        embed_tokens.weight =
+            Param::initialized(embed_tokens.weight.id, Tensor::zeros([1, config.hidden_size], &device));
         let file = QuantizedFile { config: config.clone(), weights, encodings, carried: Mutex::default() };
         Ok((Self { embed_tokens, layers, norm, file: Arc::new(file) }, host))
     }
@@ -147,7 +137,7 @@ impl Tunable for QuantizedLlama {
     fn open(config: &ModelConfig, weights: Weights, _precision: Precision) -> Result<(Self, HostLlama), LoadError> {
         match config {
             ModelConfig::Llama(config) => Self::read(config, weights),
-            _ => Err(LoadError::config("model_type", "rwkv7", "llama, qwen2 or mistral: `Rwkv7` is tuned in floats")),
+            _ => Err(LoadError::config("model_type", "rwkv7", "a relative of Llama: `Rwkv7` is tuned in floats")),
         }
     }
 
@@ -237,12 +227,4 @@ fn outline(id: ParamId, shape: [usize; 2], spread: f64, device: &Device) -> Para
     let mut param = Param::from_tensor(rows.expand(shape));
     param.id = id;
     param
-}
-
-fn constant<const D: usize>(id: ParamId, shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
-    Param::initialized(id, Tensor::<D>::zeros([1; D], device).expand(shape))
-}
-
-fn vector(id: ParamId, values: Vec<f32>, device: &Device) -> Param<Tensor<1>> {
-    Param::initialized(id, Tensor::from_floats(values.as_slice(), device))
 }

@@ -3,11 +3,8 @@
 mod episodes;
 #[cfg(feature = "learner")]
 mod in_the_learner;
-mod quantized;
 #[path = "../shared/small.rs"]
 mod small;
-#[path = "../shared/write_gguf.rs"]
-mod write_gguf;
 
 use burn::tensor::Device;
 use eggroll_core::{CustomNoiser, EggrollConfig, NoiseSourceConfig, OpenEsConfig, Role};

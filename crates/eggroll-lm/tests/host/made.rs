@@ -27,6 +27,10 @@ pub fn config(tied_head: bool, attention_bias: bool) -> LlamaConfig {
         context_length: 64,
         tied_head,
         attention_bias,
+        qk_norm: false,
+        window: None,
+        attention: Vec::new(),
+        gemma: None,
     }
 }
 

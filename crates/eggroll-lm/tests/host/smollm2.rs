@@ -81,14 +81,18 @@ fn float32_is_the_other_implementation() {
 fn lower_precisions_are_near_float32() {
     let Some(model) = open() else { return };
     let hosts = Precision::ALL.map(|precision| host(&model, precision));
-    let [mut halves, mut integers] = [Vec::new(), Vec::new()];
+    let [mut halves, mut integers, mut blocks] = [const { Vec::new() }; 3];
     for text in golden().iter() {
         let tokens = ids(&text["ids"]);
-        let [float, half, integer] = hosts.each_ref().map(|host| next(host, &tokens));
+        let [float, half, integer, block] = hosts.each_ref().map(|host| next(host, &tokens));
         halves.push(relative(&half, &float));
         integers.push(relative(&integer, &float));
+        blocks.push(relative(&block, &float));
     }
-    for (distances, medians, largest) in [(&mut halves, 0.004..0.04, 0.16), (&mut integers, 0.03..0.2, 0.8)] {
+    let eight_bits = 0.03..0.2;
+    let found =
+        [(&mut halves, 0.004..0.04, 0.16), (&mut integers, eight_bits.clone(), 0.8), (&mut blocks, eight_bits, 0.8)];
+    for (distances, medians, largest) in found {
         distances.sort_by(f64::total_cmp);
         let median = f64::midpoint(distances[3], distances[4]);
         assert!(medians.contains(&median) && distances[7] < largest, "{distances:?}");

@@ -1,10 +1,11 @@
 //! Configurations: read from both formats, checked, written.
 
+use crate::relatives::{WINDOWED, relatives};
 use crate::write_gguf::{Value, f32s, tiny, write};
 use eggroll_lm::load::{LlamaConfig, LoadError, ModelConfig, RopeScaling, Rwkv7Config};
 use serde_json::json;
 
-fn llama() -> LlamaConfig {
+pub fn llama() -> LlamaConfig {
     LlamaConfig {
         vocab_size: 261,
         hidden_size: 8,
@@ -19,6 +20,10 @@ fn llama() -> LlamaConfig {
         context_length: 16,
         tied_head: true,
         attention_bias: false,
+        qk_norm: false,
+        window: None,
+        attention: Vec::new(),
+        gemma: None,
     }
 }
 
@@ -38,7 +43,7 @@ fn rwkv7() -> Rwkv7Config {
     }
 }
 
-fn read(json: &serde_json::Value) -> Result<ModelConfig, LoadError> {
+pub fn read(json: &serde_json::Value) -> Result<ModelConfig, LoadError> {
     let (_folder, path) = write(json.to_string().as_bytes(), "config.json");
     ModelConfig::from_file(path)
 }
@@ -61,7 +66,7 @@ fn what_is_written_is_read() {
         RopeScaling::Llama3 { factor: 32.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_context: 8192 };
     let llama3 = LlamaConfig { rope_scaling: llama3, tied_head: false, ..llama() };
     let qwen2 = LlamaConfig { attention_bias: true, rms_norm_eps: 1e-6, ..llama() };
-    for config in [llama(), scaled, llama3, qwen2] {
+    for config in [llama(), scaled, llama3, qwen2].into_iter().chain(relatives()) {
         let config = ModelConfig::Llama(config);
         assert_eq!(read(&config.to_json()).unwrap(), config);
         assert_eq!(serde_json::from_value::<ModelConfig>(serde_json::to_value(&config).unwrap()).unwrap(), config);
@@ -95,6 +100,8 @@ fn missing_fields_have_the_defaults_of_transformers() {
     assert_eq!(of("qwen2", json!({})), (32, 32_768, true));
     assert_eq!(of("mistral", json!({ "sliding_window": null })), (8, 131_072, false));
     assert_eq!(of("mistral", json!({ "sliding_window": null, "num_key_value_heads": null })), (32, 131_072, false));
+    assert_eq!(of("qwen3", json!({})), (32, 32_768, false));
+    assert_eq!(of("smollm3", json!({})), (4, 32_768, false));
     let error = refused(&json!({
         "model_type": "qwen2", "vocab_size": 100, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 4,
@@ -149,7 +156,7 @@ fn a_window_as_long_as_the_context_is_none() {
     let mistral = |window: serde_json::Value| with(&[("model_type", json!("mistral")), ("sliding_window", window)]);
     assert_eq!(read(&mistral(json!(null))).unwrap(), ModelConfig::Llama(llama()));
     assert_eq!(read(&mistral(json!(16))).unwrap(), ModelConfig::Llama(llama()));
-    assert!(refused(&mistral(json!(8))).contains("unsupported sliding_window 8; supported: null, or 16 and more"));
+    assert_eq!(read(&mistral(json!(8))).unwrap(), ModelConfig::Llama(relatives()[0].clone()));
     let qwen2 =
         with(&[("model_type", json!("qwen2")), ("sliding_window", json!(8)), ("use_sliding_window", json!(false))]);
     assert!(read(&qwen2).is_ok());
@@ -161,26 +168,38 @@ fn a_window_as_long_as_the_context_is_none() {
         json.as_object_mut().unwrap().remove("sliding_window");
         json
     };
-    assert!(
-        refused(&without("mistral", &[]))
-            .contains("sliding_window 4096, which is what a missing field means; supported: null")
-    );
-    assert!(read(&without("mistral", &[("max_position_embeddings", json!(4096))])).is_ok());
+    let windows = |json: &serde_json::Value| {
+        let ModelConfig::Llama(config) = read(json).unwrap() else { panic!("another architecture") };
+        (config.window.map(|window| window.positions), config.attention)
+    };
+    assert_eq!(windows(&without("mistral", &[])), (Some(4096), vec![WINDOWED]));
+    assert_eq!(windows(&without("mistral", &[("max_position_embeddings", json!(4096))])), (None, vec![]));
     assert!(read(&without("llama", &[])).is_ok());
     let used = ("use_sliding_window", json!(true));
     assert!(read(&without("qwen2", &[])).is_ok());
     // Layers from number 28 on have it; this model has one.
     assert!(read(&without("qwen2", std::slice::from_ref(&used))).is_ok());
     let first = ("max_window_layers", json!(0));
-    assert!(refused(&without("qwen2", &[used.clone(), first.clone()])).contains("sliding_window 4096"));
-    assert!(read(&without("qwen2", &[used, first, ("layer_types", json!(["full_attention"]))])).is_ok());
+    assert_eq!(windows(&without("qwen2", &[used.clone(), first.clone()])), (Some(4096), vec![WINDOWED]));
+    let types = |of: &str| ("layer_types", json!([of]));
+    assert_eq!(windows(&without("qwen2", &[used, first, types("full_attention")])), (None, vec![]));
+    let error = refused(&without("qwen3", &[types("sliding_attention")]));
+    assert!(
+        error.contains("layer_types sliding_attention; supported: full_attention, or a sliding_window that"),
+        "{error}"
+    );
+    let error = refused(&without("qwen3", &[types("chunked_attention")]));
+    assert!(error.contains("layer_types chunked_attention; supported: full_attention, sliding_attention"), "{error}");
+    let error = refused(&without("qwen3", &[("layer_types", json!([]))]));
+    assert!(error.contains("layer_types of 0 layers; supported: of 1"), "{error}");
 }
 
 #[test]
 fn other_models_are_refused_by_name() {
     let refused_with = |key: &str, value: serde_json::Value| refused(&with(&[(key, value)]));
     assert!(
-        refused_with("model_type", json!("gemma2")).contains("unsupported model_type gemma2; supported: llama, qwen2")
+        refused_with("model_type", json!("gemma3"))
+            .contains("unsupported model_type gemma3; supported: llama, mistral")
     );
     assert!(refused_with("hidden_act", json!("gelu")).contains("hidden_act \"gelu\"; supported: \"silu\""));
     assert!(refused_with("mlp_bias", json!(true)).contains("mlp_bias true"));
@@ -301,7 +320,7 @@ fn a_byte_order_mark_is_passed_over() {
     assert!(ModelConfig::from_file(path).expect_err("a refusal").to_string().contains("it begins with \"<html>404\""));
 }
 
-fn open(file: &crate::write_gguf::GgufFile) -> Result<LlamaConfig, LoadError> {
+pub fn open(file: &crate::write_gguf::GgufFile) -> Result<LlamaConfig, LoadError> {
     let (_folder, path) = file.write();
     match ModelConfig::open(path)? {
         ModelConfig::Llama(config) => Ok(config),

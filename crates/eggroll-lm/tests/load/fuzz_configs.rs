@@ -58,7 +58,19 @@ fn value(random: &mut Random, depth: usize) -> Value {
         4 => random.of(&[0.0, 0.5, 1.0, 2.0, -1.0, 1e-300, 1e300, 1e-5, 1e4, 8.0]).into(),
         5 => random.of(&[true, false]).into(),
         6 => random
-            .of(&["linear", "llama3", "default", "yarn", "silu", "gelu", "8", "full_attention", "", "llama"])
+            .of(&[
+                "linear",
+                "llama3",
+                "default",
+                "yarn",
+                "silu",
+                "gelu",
+                "8",
+                "full_attention",
+                "sliding_attention",
+                "gelu_pytorch_tanh",
+                "llama",
+            ])
             .into(),
         7 | 8 => json!(random.below(4)),
         9 => (0..random.below(4)).map(|_| value(random, depth + 1)).collect(),
@@ -70,8 +82,19 @@ fn value(random: &mut Random, depth: usize) -> Value {
     }
 }
 
+const KINDS: [&str; 8] = ["llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma2", "gemma3_text", "rwkv7"];
+
 /// Fields that are not in every configuration.
-const MORE: [&str; 20] = [
+const MORE: [&str; 29] = [
+    "no_rope_layers",
+    "no_rope_layer_interval",
+    "sliding_window_pattern",
+    "rope_local_base_freq",
+    "query_pre_attn_scalar",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "hidden_activation",
+    "hidden_act",
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
@@ -102,7 +125,7 @@ fn config(text: &[u8], random: &mut Random) -> Vec<u8> {
         let key = random.of(&keys);
         match random.below(8) {
             0 => drop(json.remove(&key)),
-            1 => drop(json.insert("model_type".into(), random.of(&["llama", "mistral", "qwen2", "rwkv7"]).into())),
+            1 => drop(json.insert("model_type".into(), random.of(&KINDS).into())),
             _ => drop(json.insert(key, value(random, 0))),
         }
     }

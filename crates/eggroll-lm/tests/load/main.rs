@@ -11,8 +11,10 @@ mod forward;
 mod fuzz;
 mod fuzz_configs;
 mod hostile;
+mod quantized;
+mod relatives;
 mod round_trip;
+mod sentencepiece;
 mod smollm2;
 mod tokenizer;
-#[path = "../shared/write_gguf.rs"]
 mod write_gguf;

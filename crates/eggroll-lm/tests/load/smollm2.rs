@@ -23,6 +23,10 @@ pub fn expected_config() -> LlamaConfig {
         context_length: 8192,
         tied_head: true,
         attention_bias: false,
+        qk_norm: false,
+        window: None,
+        attention: Vec::new(),
+        gemma: None,
     }
 }
 

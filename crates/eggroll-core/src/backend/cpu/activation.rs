@@ -138,7 +138,7 @@ impl Element for Sigmoid {
     }
 }
 
-struct Tanh;
+pub(super) struct Tanh;
 
 impl Element for Tanh {
     /// `2/(1 + exp(−2x)) − 1`

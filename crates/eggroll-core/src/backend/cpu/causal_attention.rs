@@ -82,6 +82,8 @@ fn one(
         head_dim,
         first: 0,
         window,
+        scale: 1.0 / (head_dim as f32).sqrt(),
+        cap: None,
         scratch: scores,
         out,
     }

@@ -46,7 +46,7 @@ pub(crate) use row_projection::row_projection;
 pub(crate) use source::SourceSlice;
 pub(crate) use tile::MAX_COLUMNS;
 pub(crate) use transformer::{
-    Attend, Blocks, Matrix, MatrixProduct, PackedRows, Quantized, RowNoise, Wkv7, group_norm, log_sum_exp, place,
-    rotary, swiglu,
+    Attend, Blocks, Matrix, MatrixProduct, PackedRows, Quantized, RowNoise, Wkv7, geglu, group_norm, log_sum_exp,
+    place, rotary, swiglu,
 };
 pub(crate) use vector::{noise, perturbed_vector};

@@ -78,8 +78,25 @@ impl Activations {
     /// Panics if the lengths differ, or are not a multiple of `width`.
     #[track_caller]
     pub fn swiglu(&mut self, gate: &mut Vec<f32>, up: &[f32], width: usize) {
-        assert!(width > 0 && up.len().is_multiple_of(width), "swiglu: {} values in rows of {width}", up.len());
         cpu::swiglu(gate, up);
+        self.take(gate, width);
+    }
+
+    /// Takes `gelu(gate)·up`, `gelu(x) = x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`: GeGLU (Shazeer, arXiv 2002.05202) with the
+    /// approximation of GELU by tanh. `gate` is given back with another content.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the lengths differ, or are not a multiple of `width`.
+    #[track_caller]
+    pub fn geglu(&mut self, gate: &mut Vec<f32>, up: &[f32], width: usize) {
+        cpu::geglu(gate, up);
+        self.take(gate, width);
+    }
+
+    #[track_caller]
+    fn take(&mut self, gate: &mut Vec<f32>, width: usize) {
+        assert!(width > 0 && gate.len().is_multiple_of(width), "a gate of {} values in rows of {width}", gate.len());
         self.width = width;
         std::mem::swap(&mut self.values, gate);
         self.packed.fill(&self.values, self.width);

@@ -2,6 +2,24 @@
 
 use crate::backend::cpu::{Attend, MAX_COLUMNS, place};
 
+/// What attention makes of the products `q·k`, and how far back a row sees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionScores {
+    /// Factor of `q·k`.
+    pub scale: f32,
+    /// `c` of soft-capped scores `c·tanh(scale·q·k/c)` (Gemma-2, arXiv 2408.00118); `None` for `scale·q·k`.
+    pub cap: Option<f32>,
+    /// Newest positions that a row sees, its own among them: sliding-window attention (Beltagy et al., arXiv 2004.05150); `None` for all.
+    pub window: Option<usize>,
+}
+
+impl AttentionScores {
+    /// `q·k/√head_dim` over all positions.
+    pub fn of_dimension(head_dim: usize) -> Self {
+        Self { scale: 1.0 / (head_dim as f32).sqrt(), cap: None, window: None }
+    }
+}
+
 /// Keys and values of one sequence in all layers, and how many positions they cover.
 #[derive(Clone, Debug)]
 pub struct KeyValues {
@@ -95,8 +113,8 @@ impl KeyValues {
         place([keys, values], [self.heads, self.head_dim, self.capacity], self.len, room);
     }
 
-    /// Attention of new rows, whose keys and values are [written](Self::write): `softmax(q·Kᵀ/√head_dim)·V` over all positions up to the
-    /// row's own, for each head; several heads of queries share one of keys if there are more (grouped-query attention, arXiv 2305.13245).
+    /// Attention of new rows, whose keys and values are [written](Self::write): `softmax(s(q·Kᵀ))·V` with the scores `s`, over positions
+    /// up to the row's own, for each head; several heads of queries share one of keys if there are more (grouped-query attention, arXiv 2305.13245).
     ///
     /// # Shapes
     ///
@@ -106,7 +124,15 @@ impl KeyValues {
     ///
     /// Panics if shapes do not fit.
     #[track_caller]
-    pub fn attend(&self, layer: usize, query_heads: usize, queries: &[f32], scratch: &mut Vec<f32>, out: &mut [f32]) {
+    pub fn attend(
+        &self,
+        layer: usize,
+        query_heads: usize,
+        queries: &[f32],
+        scores: AttentionScores,
+        scratch: &mut Vec<f32>,
+        out: &mut [f32],
+    ) {
         let width = query_heads * self.head_dim;
         assert!(
             query_heads > 0 && query_heads.is_multiple_of(self.heads),
@@ -134,7 +160,9 @@ impl KeyValues {
             kv_heads: self.heads,
             head_dim: self.head_dim,
             first: self.len,
-            window: usize::MAX,
+            window: scores.window.unwrap_or(usize::MAX),
+            scale: scores.scale,
+            cap: scores.cap,
             scratch,
             out,
         }

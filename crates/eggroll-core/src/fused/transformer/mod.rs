@@ -15,7 +15,7 @@ mod rwkv7;
 pub use crate::backend::cpu::ChainRow as MemberRow;
 pub use activations::Activations;
 pub use factors::Factors;
-pub use key_values::KeyValues;
+pub use key_values::{AttentionScores, KeyValues};
 pub use matrix::PackedMatrix;
 pub use precision::Precision;
 pub use rwkv7::{Wkv7, group_norm, sigmoid, tanh, wkv7_decay};
@@ -68,6 +68,22 @@ pub fn rotary(x: &mut [f32], heads: usize, positions: &[u32], cosines: &[f32], s
     let known = cosines.len().min(sines.len()) / half.max(1);
     assert!(last <= known, "rotary: position {} of tables for {known} positions", last.max(1) - 1);
     cpu::rotary(x, heads, positions, cosines, sines, half);
+}
+
+/// `y = x·w / √(mean(x²) + ε)` of every row of `x : [rows, n]`, for a weight `[n]`: RMSNorm, as [`Activations::rms_norm`].
+///
+/// # Panics
+///
+/// Panics if `x` is not made of rows as long as the weight, or `y` has another length.
+#[track_caller]
+pub fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32, y: &mut [f32]) {
+    let (values, n) = (x.len(), weight.len());
+    assert!(
+        n > 0 && values.is_multiple_of(n) && y.len() == values,
+        "rms_norm: {values} values in rows of {n}, {} wanted",
+        y.len()
+    );
+    cpu::rms_norm(x, weight, epsilon, y);
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! The Llama family.
 
 use super::super::error::LoadError;
+use super::attention::{self, AttentionWindow, LayerAttention};
 use super::bounds::{addressable, buildable, positive, positive_number, total};
 use super::fields::ConfigFields;
-use super::rope::{RopeScaling, theta};
+use super::gemma::GemmaConfig;
+use super::kind::Kind;
+use super::neutral::check_neutral;
+use super::rope::{self, RopeScaling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Sizes of a transformer of the Llama family.
+/// Sizes of a transformer of the Llama family, and what sets its architecture apart from Llama's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LlamaConfig {
@@ -37,28 +41,37 @@ pub struct LlamaConfig {
     pub tied_head: bool,
     /// Whether queries, keys and values have biases, as in Qwen2.
     pub attention_bias: bool,
+    /// Whether queries and keys are normalized (RMSNorm) in each head, as in Qwen3 and Gemma-3.
+    #[serde(default)]
+    pub qk_norm: bool,
+    /// The window of the layers that do not see all positions.
+    #[serde(default)]
+    pub window: Option<AttentionWindow>,
+    /// The attention of each layer; empty if all layers see all positions and turn queries and keys.
+    #[serde(default)]
+    pub attention: Vec<LayerAttention>,
+    /// What only models of the Gemma family have.
+    #[serde(default)]
+    pub gemma: Option<GemmaConfig>,
 }
 
 impl LlamaConfig {
-    pub(super) fn from_fields(fields: &ConfigFields, kind: &str) -> Result<Self, LoadError> {
-        check_neutral(fields)?;
-        if kind != "qwen2" {
-            // It would add a bias to the output projection too.
-            fields.only("attention_bias", false)?;
-        }
-        // Defaults of transformers, where a field is missing.
-        let (context, heads_of_keys) = match kind {
-            "mistral" => (131_072, Some(8)),
-            "qwen2" => (32_768, Some(32)),
-            _ => (2048, None),
-        };
-        let context_length = fields.optional_size("max_position_embeddings")?.unwrap_or(context);
+    pub(super) fn from_fields(fields: &ConfigFields, kind: Kind) -> Result<Self, LoadError> {
+        check_neutral(fields, kind)?;
+        let defaults = kind.defaults();
+        let context_length = fields.optional_size("max_position_embeddings")?.unwrap_or(defaults.context);
         let layers = fields.size("num_hidden_layers")?;
-        check_window(fields, kind, context_length, layers)?;
+        // Before there is a list of them.
+        buildable(layers, &[])?;
         let (hidden_size, heads) = (fields.size("hidden_size")?, fields.size("num_attention_heads")?);
-        let even = hidden_size.checked_div(heads).unwrap_or(0);
+        let even = defaults.head_dim.unwrap_or(hidden_size.checked_div(heads).unwrap_or(0));
         // Null means as many as heads of queries.
-        let missing = heads_of_keys.filter(|_| !fields.is_named("num_key_value_heads")).unwrap_or(heads);
+        let missing = defaults.kv_heads.filter(|_| !fields.is_named("num_key_value_heads")).unwrap_or(heads);
+        let rope = match kind {
+            Kind::Gemma3 => rope::by_layer(fields, defaults.rope_theta, context_length)?,
+            _ => rope::for_all(fields, defaults.rope_theta, context_length)?,
+        };
+        let (window, attention) = attention::from_fields(fields, kind, context_length, layers, rope.window_theta)?;
         Ok(Self {
             vocab_size: fields.size("vocab_size")?,
             hidden_size,
@@ -67,12 +80,16 @@ impl LlamaConfig {
             heads,
             kv_heads: fields.optional_size("num_key_value_heads")?.unwrap_or(missing),
             head_dim: fields.optional_size("head_dim")?.unwrap_or(even),
-            rope_theta: theta(fields)?,
-            rope_scaling: RopeScaling::from_fields(fields, context_length)?,
+            rope_theta: rope.theta,
+            rope_scaling: rope.scaling,
             rms_norm_eps: fields.number("rms_norm_eps")?.unwrap_or(1e-6),
             context_length,
-            tied_head: fields.flag("tie_word_embeddings")?.unwrap_or(false),
-            attention_bias: kind == "qwen2",
+            tied_head: fields.flag("tie_word_embeddings")?.unwrap_or(defaults.tied_head),
+            attention_bias: kind == Kind::Qwen2,
+            qk_norm: kind.has_qk_norm(),
+            window,
+            attention,
+            gemma: GemmaConfig::from_fields(fields, kind)?,
         })
     }
 
@@ -96,6 +113,9 @@ impl LlamaConfig {
         positive_number("rope_theta", self.rope_theta)?;
         positive_number("rms_norm_eps", self.rms_norm_eps)?;
         self.rope_scaling.validate()?;
+        self.validate_attention()?;
+        self.gemma.map_or(Ok(()), |gemma| gemma.validate())?;
+        Kind::of(self)?;
         buildable(
             self.layers,
             &[
@@ -111,11 +131,13 @@ impl LlamaConfig {
     fn weights(&self) -> Option<usize> {
         let embeddings = if self.tied_head { 1 } else { 2 };
         let biases = usize::from(self.attention_bias);
+        let (norms, head_norms) = (if self.gemma.is_some() { 4 } else { 2 }, 2 * usize::from(self.qk_norm));
         let layer = total(&[
             &[2, self.heads, self.head_dim, self.hidden_size],
             &[2, self.kv_heads, self.head_dim, self.hidden_size],
             &[3, self.intermediate_size, self.hidden_size],
-            &[2, self.hidden_size],
+            &[norms, self.hidden_size],
+            &[head_norms, self.head_dim],
             &[biases, self.heads, self.head_dim],
             &[2, biases, self.kv_heads, self.head_dim],
         ])?;
@@ -146,19 +168,9 @@ impl LlamaConfig {
             .chain(head)
     }
 
-    /// `[outputs, inputs]` of the linear layers of a layer: q, k, v, o, gate, up, down.
-    pub(crate) fn linear_shapes(&self) -> [[usize; 2]; 7] {
-        let (hidden, inner) = (self.hidden_size, self.intermediate_size);
-        let [queries, keys] = [self.heads, self.kv_heads].map(|heads| heads.saturating_mul(self.head_dim));
-        [
-            [queries, hidden],
-            [keys, hidden],
-            [keys, hidden],
-            [hidden, queries],
-            [inner, hidden],
-            [inner, hidden],
-            [hidden, inner],
-        ]
+    /// What gains of normalizations are stored less: 1 in the Gemma family.
+    pub(crate) fn gain_offset(&self) -> f32 {
+        if self.gemma.is_some() { 1.0 } else { 0.0 }
     }
 
     fn layer_tensors(&self, layer: usize) -> Vec<(String, Vec<usize>)> {
@@ -175,6 +187,14 @@ impl LlamaConfig {
             ("mlp.up_proj.weight", vec![inner, hidden]),
             ("mlp.down_proj.weight", vec![hidden, inner]),
         ];
+        if self.gemma.is_some() {
+            parts.push(("pre_feedforward_layernorm.weight", vec![hidden]));
+            parts.push(("post_feedforward_layernorm.weight", vec![hidden]));
+        }
+        if self.qk_norm {
+            parts.push(("self_attn.q_norm.weight", vec![self.head_dim]));
+            parts.push(("self_attn.k_norm.weight", vec![self.head_dim]));
+        }
         if self.attention_bias {
             parts.push(("self_attn.q_proj.bias", vec![queries]));
             parts.push(("self_attn.k_proj.bias", vec![keys]));
@@ -183,13 +203,14 @@ impl LlamaConfig {
         parts.into_iter().map(|(part, shape)| (format!("model.layers.{layer}.{part}"), shape)).collect()
     }
 
-    /// Transformers calls the same model with biases Qwen2.
+    /// As transformers writes it for the architecture that computes the same.
     pub(super) fn to_json(&self) -> Value {
-        let (kind, class) =
-            if self.attention_bias { ("qwen2", "Qwen2ForCausalLM") } else { ("llama", "LlamaForCausalLM") };
-        json!({
+        // An invalid configuration is written too; no model has it.
+        let kind = Kind::of(self).unwrap_or(Kind::Llama);
+        let (name, class) = kind.names();
+        let mut json = json!({
             "architectures": [class],
-            "model_type": kind,
+            "model_type": name,
             "vocab_size": self.vocab_size,
             "hidden_size": self.hidden_size,
             "intermediate_size": self.intermediate_size,
@@ -204,62 +225,14 @@ impl LlamaConfig {
             "max_position_embeddings": self.context_length,
             "tie_word_embeddings": self.tied_head,
             "use_cache": true,
-        })
-    }
-}
-
-/// Refuses settings that would change the result, unless they change nothing.
-fn check_neutral(fields: &ConfigFields) -> Result<(), LoadError> {
-    fields.only("hidden_act", "silu")?;
-    fields.only("hidden_activation", "silu")?;
-    fields.only("is_causal", true)?;
-    let off =
-        ["mlp_bias", "attention_out_bias", "use_bias", "use_qk_norm", "qk_norm", "qk_layernorm", "alibi", "use_alibi"];
-    off.iter().chain(&["use_bidirectional_attention"]).try_for_each(|key| fields.only(key, false))?;
-    let factors = ["residual_multiplier", "embedding_multiplier", "logits_scaling", "logit_scale", "scale_emb"];
-    factors.iter().chain(&["partial_rotary_factor", "rotary_pct"]).try_for_each(|key| fields.only(key, 1.0))?;
-    ["num_experts", "num_local_experts", "n_routed_experts"].iter().try_for_each(|key| fields.only(key, 0))?;
-    let none = ["attention_multiplier", "query_pre_attn_scalar", "final_logit_softcapping", "attn_logit_softcapping"];
-    let others = [
-        "clip_qkv",
-        "scale_depth",
-        "dim_model_base",
-        "no_rope_layers",
-        "no_rope_layer_interval",
-        "transformers_weights",
-    ];
-    let stored = ["quantization_config", "compression_config"];
-    none.iter().chain(&others).chain(&stored).try_for_each(|key| fields.only(key, Value::Null))?;
-    let types = fields.texts("layer_types")?.unwrap_or_default();
-    match types.into_iter().find(|kind| *kind != "full_attention") {
-        Some(found) => Err(fields.unsupported("layer_types", found, "full_attention")),
-        None => Ok(()),
-    }
-}
-
-/// Refuses attention that sees only the newest tokens, unless that is all of them.
-fn check_window(fields: &ConfigFields, kind: &str, context: usize, layers: usize) -> Result<(), LoadError> {
-    let used = match kind {
-        // Layers from this one on have the window, unless their types are given.
-        "qwen2" => {
-            fields.flag("use_sliding_window")?.unwrap_or(false)
-                && !fields.has("layer_types")
-                && fields.optional_size("max_window_layers")?.unwrap_or(28) < layers
+        });
+        if let Some(json) = json.as_object_mut() {
+            if let Some(gemma) = self.gemma {
+                json.remove("hidden_act");
+                json.extend(gemma.to_json());
+            }
+            json.extend(self.attention_json(kind));
         }
-        "mistral" => true,
-        _ => false,
-    };
-    // Null means none, a missing field what transformers takes for it.
-    let (window, missing) = match fields.is_named("sliding_window") {
-        true => (fields.optional_size("sliding_window")?, ""),
-        false => (Some(4096), ", which is what a missing field means"),
-    };
-    match window.filter(|window| used && *window < context) {
-        Some(window) => Err(fields.unsupported(
-            "sliding_window",
-            format!("{window}{missing}"),
-            format!("null, or {context} and more"),
-        )),
-        None => Ok(()),
+        json
     }
 }

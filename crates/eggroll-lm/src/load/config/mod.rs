@@ -1,13 +1,20 @@
 //! Configuration of a model: its architecture and sizes.
 
+mod attention;
 mod bounds;
 mod fields;
+mod gemma;
+mod kind;
 mod llama;
 mod llama_gguf;
+mod neutral;
 mod rope;
 mod rwkv7;
 mod rwkv7_files;
 
+pub use attention::{AttentionWindow, LayerAttention};
+pub use gemma::GemmaConfig;
+pub(crate) use kind::Kind;
 pub use llama::LlamaConfig;
 pub use rope::RopeScaling;
 pub use rwkv7::Rwkv7Config;
@@ -26,7 +33,7 @@ use std::path::Path;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ModelConfig {
-    /// A transformer of the Llama family: Llama, SmolLM, Mistral without a sliding window, Qwen2.
+    /// A transformer of the Llama family: Llama, SmolLM, SmolLM3, Mistral, Qwen2, Qwen3, Gemma-2, the text model of Gemma-3.
     Llama(LlamaConfig),
     /// A recurrent model of the RWKV-7 family.
     Rwkv7(Rwkv7Config),
@@ -58,27 +65,26 @@ impl ModelConfig {
         let advice = "it has the sizes of the model; download it too";
         let json = read_json(path)?.ok_or_else(|| LoadError::MissingFile { path: path.to_owned(), advice })?;
         let fields = ConfigFields::new(path, &json)?;
-        let config = match fields.text("model_type")?.unwrap_or("missing") {
-            kind @ ("llama" | "qwen2" | "mistral") => Self::Llama(LlamaConfig::from_fields(&fields, kind)?),
-            "rwkv7" | "rwkv7_fla" => Self::Rwkv7(Rwkv7Config::from_fields(&fields)?),
-            found => return Err(fields.unsupported("model_type", found, "llama, qwen2, mistral, rwkv7")),
+        let name = fields.text("model_type")?.unwrap_or("missing");
+        let config = match (Kind::of_model_type(name), name) {
+            (Some(kind), _) => Self::Llama(LlamaConfig::from_fields(&fields, kind)?),
+            (None, "rwkv7" | "rwkv7_fla") => Self::Rwkv7(Rwkv7Config::from_fields(&fields)?),
+            (None, found) => {
+                let supported = "llama, mistral, qwen2, qwen3, smollm3, gemma2, gemma3_text, rwkv7";
+                return Err(fields.unsupported("model_type", found, supported));
+            }
         };
         config.validate()?;
         Ok(config)
     }
 
     pub(crate) fn from_gguf(gguf: &Gguf) -> Result<Self, LoadError> {
-        let config = match gguf.architecture()? {
-            kind @ ("llama" | "qwen2") => Self::Llama(LlamaConfig::from_gguf(gguf, kind)?),
-            found => {
-                return Err(LoadError::unsupported(
-                    gguf.metadata.path(),
-                    "architecture",
-                    found,
-                    "llama and qwen2 in GGUF files",
-                ));
-            }
+        let name = gguf.architecture()?;
+        let Some(kind) = Kind::of_architecture(name) else {
+            let supported = "llama, qwen2, qwen3, smollm3, gemma2 and gemma3 in GGUF files";
+            return Err(LoadError::unsupported(gguf.metadata.path(), "architecture", name, supported));
         };
+        let config = Self::Llama(LlamaConfig::from_gguf(gguf, kind)?);
         config.validate()?;
         Ok(config)
     }
@@ -88,7 +94,7 @@ impl ModelConfig {
     /// # Errors
     ///
     /// [`LoadError::Config`] for a size of 0, heads that do not share keys evenly, an odd head, numbers that are not positive and
-    /// finite in f32, more than 2²⁴ layers, a matrix of more than 2³⁶ weights, and more weights than memory can address.
+    /// finite in f32, differences from Llama that no architecture has together, more than 2²⁴ layers, a matrix of more than 2³⁶ weights, and more weights than memory can address.
     pub fn validate(&self) -> Result<(), LoadError> {
         match self {
             Self::Llama(config) => config.validate(),

@@ -58,9 +58,8 @@ impl RopeScaling {
         (0..head_dim / 2).map(divisor).collect()
     }
 
-    /// From `rope_scaling`, or from `rope_parameters` of newer files, as transformers reads them.
-    pub(super) fn from_fields(fields: &ConfigFields, context: usize) -> Result<Self, LoadError> {
-        let Some(scaling) = rope(fields)? else { return Ok(Self::None) };
+    /// From the parameters of a rotary embedding.
+    fn from_parameters(fields: &ConfigFields, scaling: &ConfigFields, context: usize) -> Result<Self, LoadError> {
         if let Some(key) = scaling.nested() {
             return Err(scaling.unsupported("rope_parameters", format!("of {key}"), "the same for all layers"));
         }
@@ -79,7 +78,7 @@ impl RopeScaling {
                 factor: number("factor")?,
                 low_freq_factor: number("low_freq_factor")?,
                 high_freq_factor: number("high_freq_factor")?,
-                original_context: original_context(fields, &scaling, context)?,
+                original_context: original_context(fields, scaling, context)?,
             },
             found => return Err(scaling.unsupported("rope_scaling", found, SUPPORTED)),
         })
@@ -121,6 +120,54 @@ impl RopeScaling {
     }
 }
 
+/// The rotary embeddings of a model's layers.
+pub(super) struct Rope {
+    /// Base of the frequencies.
+    pub theta: f64,
+    pub scaling: RopeScaling,
+    /// Base in layers with a window, where it is another.
+    pub window_theta: Option<f64>,
+}
+
+/// The same for all layers: from `rope_scaling`, or from `rope_parameters` of newer files, as transformers reads them. The base among the
+/// parameters counts first.
+pub(super) fn for_all(fields: &ConfigFields, missing_theta: f64, context: usize) -> Result<Rope, LoadError> {
+    let parameters = rope(fields)?;
+    let inner = parameters.as_ref().map_or(Ok(None), |parameters| parameters.number("rope_theta"))?;
+    let scaling = parameters
+        .map_or(Ok(RopeScaling::None), |parameters| RopeScaling::from_parameters(fields, &parameters, context))?;
+    let theta = inner.or(fields.number("rope_theta")?).unwrap_or(missing_theta);
+    Ok(Rope { theta, scaling, window_theta: None })
+}
+
+/// Layers with a window have a base of their own, and no scaling: `rope_parameters` by type of layer, or `rope_scaling`, `rope_theta` and
+/// `rope_local_base_freq` of older files.
+pub(super) fn by_layer(fields: &ConfigFields, missing_theta: f64, context: usize) -> Result<Rope, LoadError> {
+    let filled = |key: &str| Ok(fields.inner(key)?.filter(|parameters| !parameters.is_empty()));
+    let (scaling, by_type) = (filled("rope_scaling")?, filled("rope_parameters")?);
+    let of_type = |key: &str| by_type.as_ref().map_or(Ok(None), |by_type| by_type.inner(key));
+    let (full, sliding) = (of_type("full_attention")?, of_type("sliding_attention")?);
+    if by_type.is_some() && full.is_none() && sliding.is_none() {
+        let supported = "of full_attention and sliding_attention";
+        return Err(fields.unsupported("rope_parameters", "the same for all layers", supported));
+    }
+    if scaling.is_some() && full.is_some() {
+        return Err(fields.unsupported("rope_parameters", "and rope_scaling", "one of both"));
+    }
+    if let Some(sliding) = &sliding {
+        sliding.only("rope_type", "default")?;
+    }
+    let theta_of = |parameters: &Option<ConfigFields>| {
+        parameters.as_ref().map_or(Ok(None), |parameters| parameters.number("rope_theta"))
+    };
+    let theta = theta_of(&full)?.or(theta_of(&scaling)?).or(fields.number("rope_theta")?).unwrap_or(missing_theta);
+    let local = theta_of(&sliding)?.or(fields.number("rope_local_base_freq")?).unwrap_or(10_000.0);
+    let scaling = full
+        .or(scaling)
+        .map_or(Ok(RopeScaling::None), |parameters| RopeScaling::from_parameters(fields, &parameters, context))?;
+    Ok(Rope { theta, scaling, window_theta: Some(local) })
+}
+
 /// The parameters that count: `rope_scaling` where it says anything, `rope_parameters` otherwise.
 fn rope<'a>(fields: &ConfigFields<'a>) -> Result<Option<ConfigFields<'a>>, LoadError> {
     Ok(match fields.inner("rope_scaling")?.filter(|scaling| !scaling.is_empty()) {
@@ -138,15 +185,6 @@ fn original_context(fields: &ConfigFields, scaling: &ConfigFields, context: usiz
         }
         (inner, outer) => Ok(inner.or(outer).unwrap_or(context)),
     }
-}
-
-/// The base of the frequencies: that among the parameters of the rotary embedding, where newer files have it, counts first.
-pub(super) fn theta(fields: &ConfigFields) -> Result<f64, LoadError> {
-    let inner = match rope(fields)? {
-        Some(rope) => rope.number("rope_theta")?,
-        None => None,
-    };
-    Ok(inner.or(fields.number("rope_theta")?).unwrap_or(10_000.0))
 }
 
 #[cfg(test)]

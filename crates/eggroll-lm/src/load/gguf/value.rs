@@ -121,6 +121,13 @@ impl Metadata {
         })
     }
 
+    pub(crate) fn floats(&self, key: &str) -> Result<Option<&[f32]>, LoadError> {
+        self.get(key, "an array of floats", |value| match value {
+            MetadataValue::List(List::Float(values)) => Some(values.as_slice()),
+            _ => None,
+        })
+    }
+
     pub(crate) fn integers(&self, key: &str) -> Result<Option<Vec<i64>>, LoadError> {
         self.get(key, "an array of integers", |value| match value {
             MetadataValue::List(List::Signed(values)) => Some(values.clone()),

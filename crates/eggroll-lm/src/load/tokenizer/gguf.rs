@@ -2,15 +2,18 @@
 
 use super::super::error::LoadError;
 use super::super::gguf::Metadata;
+use super::sentencepiece;
 use super::special::{Declared, Reference};
 use serde_json::{Map, Value, json};
 
 /// Types of tokens.
+const NORMAL: i64 = 1;
+const UNKNOWN: i64 = 2;
 const CONTROL: i64 = 3;
 const USER_DEFINED: i64 = 4;
 const UNUSED: i64 = 5;
 
-const ADVICE: &str = "gpt2, a byte-level BPE; open the Hugging Face folder of this model for its tokenizer";
+const ADVICE: &str = "gpt2, a byte-level BPE, and llama, a SentencePiece BPE; open the Hugging Face folder of this model for its tokenizer";
 
 /// How a text is split before merges are applied, by the name that GGUF files give it.
 struct Split {
@@ -25,35 +28,19 @@ struct Split {
 /// The `tokenizer.json` and the special tokens.
 pub(super) fn parts(metadata: &Metadata) -> Result<(Value, Declared), LoadError> {
     let model = metadata.required("tokenizer.ggml.model", metadata.text("tokenizer.ggml.model")?)?;
-    if model != "gpt2" {
-        return Err(LoadError::unsupported(metadata.path(), "tokenizer.ggml.model", model, ADVICE));
+    let tokens = || metadata.required("tokenizer.ggml.tokens", metadata.texts("tokenizer.ggml.tokens")?);
+    match model {
+        "gpt2" => byte_level_parts(metadata, tokens()?),
+        "llama" => sentencepiece_parts(metadata, tokens()?),
+        found => Err(LoadError::unsupported(metadata.path(), "tokenizer.ggml.model", found, ADVICE)),
     }
+}
+
+fn byte_level_parts(metadata: &Metadata, tokens: &[String]) -> Result<(Value, Declared), LoadError> {
     let split = split(metadata)?;
-    let tokens = metadata.required("tokenizer.ggml.tokens", metadata.texts("tokenizer.ggml.tokens")?)?;
-    let kinds = metadata.integers("tokenizer.ggml.token_type")?.unwrap_or_else(|| vec![1; tokens.len()]);
-    if kinds.len() != tokens.len() {
-        let reason = format!("tokenizer.ggml.token_type has {} values, expected {}", kinds.len(), tokens.len());
-        return Err(metadata.malformed(reason));
-    }
+    let kinds = kinds(metadata, tokens)?;
     let declared = declared(metadata, split.adds_bos, &kinds)?;
-    let mut vocabulary = Map::new();
-    let mut added = Vec::new();
-    for ((id, token), kind) in (0u32..).zip(tokens).zip(kinds) {
-        if kind == UNUSED {
-            continue;
-        }
-        if vocabulary.insert(token.clone(), id.into()).is_some() {
-            return Err(LoadError::unsupported(
-                metadata.path(),
-                "token with two ids,",
-                format!("{token:?}"),
-                "one id for each token, as in llama.cpp",
-            ));
-        }
-        if matches!(kind, CONTROL | USER_DEFINED) {
-            added.push(added_token(id, token, kind == CONTROL));
-        }
-    }
+    let (vocabulary, added) = vocabulary(metadata, tokens, &kinds, &[CONTROL])?;
     let merges = metadata.required("tokenizer.ggml.merges", metadata.texts("tokenizer.ggml.merges")?)?;
     let merges: Result<Vec<Value>, LoadError> = merges.iter().map(|merge| pair(metadata, merge)).collect();
     let json = json!({
@@ -61,7 +48,7 @@ pub(super) fn parts(metadata: &Metadata) -> Result<(Value, Declared), LoadError>
         "added_tokens": added,
         "normalizer": split.normalizer,
         "pre_tokenizer": split.pre_tokenizer,
-        "post_processor": post_processor(&declared, tokens),
+        "post_processor": post_processor(&declared, tokens).unwrap_or_else(|| byte_level(true)),
         "decoder": byte_level(false),
         "model": {
             "type": "BPE",
@@ -73,6 +60,63 @@ pub(super) fn parts(metadata: &Metadata) -> Result<(Value, Declared), LoadError>
         },
     });
     Ok((json, declared))
+}
+
+fn sentencepiece_parts(metadata: &Metadata, tokens: &[String]) -> Result<(Value, Declared), LoadError> {
+    let key = "tokenizer.ggml.remove_extra_whitespaces";
+    if metadata.flag(key)? == Some(true) {
+        return Err(LoadError::unsupported(metadata.path(), key, true, false));
+    }
+    let kinds = kinds(metadata, tokens)?;
+    let declared = declared(metadata, true, &kinds)?;
+    let (vocabulary, added) = vocabulary(metadata, tokens, &kinds, &[CONTROL, UNKNOWN])?;
+    let merges = sentencepiece::merges(metadata, tokens, |id| matches!(kinds[id], NORMAL | USER_DEFINED))?;
+    let unknown = kinds.iter().position(|kind| *kind == UNKNOWN).map(|id| &tokens[id]);
+    let prefix = metadata.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
+    let json = json!({
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": sentencepiece::normalizer(prefix),
+        "pre_tokenizer": null,
+        "post_processor": post_processor(&declared, tokens),
+        "decoder": sentencepiece::decoder(prefix),
+        "model": sentencepiece::model(vocabulary, merges, unknown),
+    });
+    Ok((json, declared))
+}
+
+fn kinds(metadata: &Metadata, tokens: &[String]) -> Result<Vec<i64>, LoadError> {
+    let kinds = metadata.integers("tokenizer.ggml.token_type")?.unwrap_or_else(|| vec![NORMAL; tokens.len()]);
+    if kinds.len() == tokens.len() {
+        return Ok(kinds);
+    }
+    let reason = format!("tokenizer.ggml.token_type has {} values, expected {}", kinds.len(), tokens.len());
+    Err(metadata.malformed(reason))
+}
+
+/// Ids by token, and tokens that are looked for in texts before any merges: those of the special kinds, and those that users define.
+fn vocabulary(
+    metadata: &Metadata,
+    tokens: &[String],
+    kinds: &[i64],
+    special: &[i64],
+) -> Result<(Map<String, Value>, Vec<Value>), LoadError> {
+    let mut vocabulary = Map::new();
+    let mut added = Vec::new();
+    for ((id, token), kind) in (0u32..).zip(tokens).zip(kinds).filter(|(_, kind)| **kind != UNUSED) {
+        if vocabulary.insert(token.clone(), id.into()).is_some() {
+            return Err(LoadError::unsupported(
+                metadata.path(),
+                "token with two ids,",
+                format!("{token:?}"),
+                "one id for each token, as in llama.cpp",
+            ));
+        }
+        if special.contains(kind) || *kind == USER_DEFINED {
+            added.push(added_token(id, token, special.contains(kind)));
+        }
+    }
+    Ok((vocabulary, added))
 }
 
 fn declared(metadata: &Metadata, adds_bos: bool, kinds: &[i64]) -> Result<Declared, LoadError> {
@@ -120,19 +164,19 @@ fn pair(metadata: &Metadata, merge: &str) -> Result<Value, LoadError> {
 }
 
 /// Writes the begin token in front of a text, where the model expects that.
-fn post_processor(declared: &Declared, tokens: &[String]) -> Value {
-    let Some(Reference::Id(id)) = declared.bos.clone().filter(|_| declared.adds_bos) else { return byte_level(true) };
-    let Some(token) = tokens.get(id as usize) else { return byte_level(true) };
+fn post_processor(declared: &Declared, tokens: &[String]) -> Option<Value> {
+    let Some(Reference::Id(id)) = declared.bos.clone().filter(|_| declared.adds_bos) else { return None };
+    let token = tokens.get(id as usize)?;
     let begin = json!({ "SpecialToken": { "id": token, "type_id": 0 } });
     let sequence = |name: &str, kind: u32| json!({ "Sequence": { "id": name, "type_id": kind } });
     let mut special = Map::new();
     special.insert(token.clone(), json!({ "id": token, "ids": [id], "tokens": [token] }));
-    json!({
+    Some(json!({
         "type": "TemplateProcessing",
         "single": [begin, sequence("A", 0)],
         "pair": [begin, sequence("A", 0), sequence("B", 1)],
         "special_tokens": special,
-    })
+    }))
 }
 
 /// Bytes as printable characters; with GPT-2's pattern, words are split off first.

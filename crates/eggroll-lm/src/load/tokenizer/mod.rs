@@ -5,6 +5,7 @@ mod check;
 mod gguf;
 mod guard;
 mod limits;
+mod sentencepiece;
 mod special;
 mod splits;
 
@@ -75,7 +76,12 @@ impl Tokenizer {
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self, LoadError> {
         let folder = folder.as_ref();
         let path = folder.join("tokenizer.json");
-        let advice = "save it with AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers";
+        let advice = match folder.join("tokenizer.model").exists() {
+            true => {
+                "tokenizer.model alone is not read: save it with AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers"
+            }
+            false => "save it with AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers",
+        };
         let mut json = read_json(&path)?.ok_or_else(|| LoadError::MissingFile { path: path.clone(), advice })?;
         let object = |name: &str| -> Result<Map<String, Value>, LoadError> {
             let path = folder.join(name);

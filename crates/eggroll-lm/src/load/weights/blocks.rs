@@ -100,7 +100,10 @@ impl Weights {
             let what = format!("type of tensor \"{}\"", tensor.name);
             return Err(LoadError::unsupported(&self.path, what, tensor.encoding.name(), SUPPORTED));
         }
-        let named = |info: &TensorInfo| gguf::hugging_face(&info.name);
+        let named = |info: &TensorInfo| match self.kind {
+            Some(kind) => gguf::hugging_face(kind, &info.name),
+            None => info.name.clone(),
+        };
         let bytes = |info: &TensorInfo, encoding: Encoding| {
             let (name, mut bytes) = (named(info), Vec::new());
             let (outputs, blocks) = (info.shape[0], info.shape[1] / BLOCK);

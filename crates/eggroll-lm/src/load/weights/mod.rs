@@ -7,6 +7,7 @@ mod safetensors;
 
 pub(crate) use blocks::{BLOCK, WeightBlocks};
 
+use super::config::Kind;
 use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;
 use super::gguf::{self, Gguf, Layout};
@@ -22,7 +23,7 @@ const PIECE: usize = 1 << 18;
 /// The tensors of a model on disk, with Hugging Face's names, such as `model.layers.0.self_attn.q_proj.weight`.
 ///
 /// Opening reads the headers only. Matrices are row-major, `[outputs, inputs]`, from both formats: names and shapes of a GGUF file
-/// of the architectures `llama` and `qwen2` are translated, and so is the order of the rows of its queries and keys.
+/// of the Llama family are translated, and so are the order of the rows of its queries and keys and the gains of Gemma.
 ///
 /// # Example
 ///
@@ -42,6 +43,8 @@ pub struct Weights {
     tensors: BTreeMap<String, Tensor>,
     /// Of a GGUF file, which can be written again.
     layout: Option<Layout>,
+    /// Of a GGUF file whose names are translated.
+    kind: Option<Kind>,
 }
 
 /// Where a tensor is.
@@ -53,6 +56,8 @@ struct Tensor {
     encoding: Encoding,
     /// Heads whose rows are stored in interleaved pairs.
     interleaved: Option<usize>,
+    /// Whether numbers are stored plus 1: GGUF files have the gains of Gemma so.
+    plus_one: bool,
 }
 
 impl Weights {
@@ -70,20 +75,21 @@ impl Weights {
     }
 
     pub(crate) fn from_gguf(gguf: Gguf) -> Result<Self, LoadError> {
-        let architecture = gguf.architecture()?.to_owned();
-        let translated = matches!(architecture.as_str(), "llama" | "qwen2");
+        let kind = Kind::of_architecture(gguf.architecture()?);
         let mut tensors = BTreeMap::new();
         for info in &gguf.layout.tensors {
-            let name = if translated { gguf::hugging_face(&info.name) } else { info.name.clone() };
-            let interleaved = if architecture == "llama" { rotary::heads(&gguf, info)? } else { None };
+            let name = kind.map_or_else(|| info.name.clone(), |kind| gguf::hugging_face(kind, &info.name));
+            let pairs = matches!(kind, Some(Kind::Llama | Kind::SmolLm3));
+            let interleaved = if pairs { rotary::heads(&gguf, info)? } else { None };
+            let plus_one = kind.is_some_and(Kind::is_gemma) && name.ends_with("norm.weight");
             let (shape, encoding, offset) = (info.shape.clone(), info.encoding, info.offset);
-            let tensor = Tensor { file: 0, offset, shape, encoding, interleaved };
+            let tensor = Tensor { file: 0, offset, shape, encoding, interleaved, plus_one };
             if tensors.insert(name.clone(), tensor).is_some() {
                 return Err(gguf.metadata.malformed(format!("two tensors have the name {name:?}")));
             }
         }
         let path = gguf.source.path().to_owned();
-        Ok(Self { path, files: vec![gguf.source], tensors, layout: Some(gguf.layout) })
+        Ok(Self { path, files: vec![gguf.source], tensors, layout: Some(gguf.layout), kind })
     }
 
     /// Names of all tensors, in alphabetical order.
@@ -130,6 +136,9 @@ impl Weights {
         }
         if let Some(heads) = tensor.interleaved.filter(|_| count > 0) {
             rotary::to_halves(&mut values, heads, tensor.shape[0]);
+        }
+        if tensor.plus_one {
+            values.iter_mut().for_each(|value| *value -= 1.0);
         }
         Ok(values)
     }

@@ -1,6 +1,6 @@
 //! Order of the rows of queries and keys.
 //!
-//! A rotary embedding turns pairs of a head's coordinates. GGUF files of the architecture `llama` store the two rows of a pair next to
+//! A rotary embedding turns pairs of a head's coordinates. GGUF files of the architectures `llama` and `smollm3` store the two rows of a pair next to
 //! each other, `(2i, 2i + 1)`; Hugging Face stores all first rows of a head and then all second ones, `(i, i + head_dim / 2)`.
 
 use super::super::error::LoadError;
@@ -10,10 +10,10 @@ use super::super::gguf::{Gguf, TensorInfo};
 pub(super) fn heads(gguf: &Gguf, tensor: &TensorInfo) -> Result<Option<usize>, LoadError> {
     let part = tensor.name.strip_prefix("blk.").and_then(|name| name.split('.').nth(1));
     let metadata = &gguf.metadata;
-    let all = "llama.attention.head_count";
+    let all = &format!("{}.attention.head_count", gguf.architecture()?);
     let heads = match part {
         Some("attn_q") => metadata.size(all)?,
-        Some("attn_k") => metadata.size("llama.attention.head_count_kv")?.or(metadata.size(all)?),
+        Some("attn_k") => metadata.size(&format!("{all}_kv"))?.or(metadata.size(all)?),
         _ => return Ok(None),
     };
     let heads = metadata.required(all, heads)?;

@@ -19,7 +19,7 @@ impl Weights {
     pub(super) fn from_safetensors(path: &Path) -> Result<Self, LoadError> {
         let source = SourceFile::open(path)?;
         let tensors = header(&source, 0)?;
-        Ok(Self { path: path.to_owned(), files: vec![source], tensors, layout: None })
+        Ok(Self { path: path.to_owned(), files: vec![source], tensors, layout: None, kind: None })
     }
 
     pub(super) fn from_index(index: &Path) -> Result<Self, LoadError> {
@@ -51,7 +51,7 @@ impl Weights {
         if let Some((file, name)) = opened.iter().find_map(|(file, tensors)| Some((file, tensors.keys().next()?))) {
             return Err(malformed(format!("tensor {name:?} of {file} is not in the index")));
         }
-        Ok(Self { path: index.to_owned(), files, tensors, layout: None })
+        Ok(Self { path: index.to_owned(), files, tensors, layout: None, kind: None })
     }
 }
 
@@ -87,6 +87,7 @@ fn header(source: &SourceFile, file: usize) -> Result<BTreeMap<String, Tensor>, 
         shape: info.shape.clone(),
         encoding: encoding(info.dtype),
         interleaved: None,
+        plus_one: false,
     };
     Ok(metadata.tensors().into_iter().map(|(name, info)| (name, tensor(info))).collect())
 }

@@ -1,6 +1,7 @@
 //! Causal attention of a sequence's new rows over its keys and values.
 
 use super::pointwise::largest;
+use crate::backend::cpu::activation::{Element, Tanh};
 use crate::backend::cpu::exp::exp;
 use crate::backend::cpu::product::{Product, for_vectors, load_some};
 use crate::backend::cpu::tile::{MAX_COLUMNS, Panels, Strided};
@@ -26,6 +27,10 @@ pub(crate) struct Attend<'a> {
     pub first: usize,
     /// Positions that a row sees at most, its own among them.
     pub window: usize,
+    /// Factor of `q·k`.
+    pub scale: f32,
+    /// `c` of scores `c·tanh(scale·q·k/c)`.
+    pub cap: Option<f32>,
     /// Room for probabilities.
     pub scratch: &'a mut Vec<f32>,
     /// `[rows, heads, head_dim]`
@@ -44,10 +49,23 @@ impl Kernel for Attend<'_> {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Self { queries, keys, values, capacity, heads, kv_heads, head_dim, first, window, scratch, out } = self;
+        let Self {
+            queries,
+            keys,
+            values,
+            capacity,
+            heads,
+            kv_heads,
+            head_dim,
+            first,
+            window,
+            scale,
+            cap,
+            scratch,
+            out,
+        } = self;
         let (width, group) = (heads * head_dim, heads / kv_heads);
         let rows = queries.len() / width;
-        let scale = 1.0 / (head_dim as f32).sqrt();
         // The heads of one row share keys: with one row, they are the rows of the products.
         let together = if rows == 1 { group } else { 1 };
         let stride = if rows == 1 { head_dim } else { width };
@@ -75,7 +93,15 @@ impl Kernel for Attend<'_> {
                     let (scores, later) = scores.split_at_mut(visible);
                     let (earlier, scores) = scores.split_at_mut(visible.saturating_sub(window));
                     // SAFETY: the processor has the instruction set by this function's contract.
-                    unsafe { softmax::<S>(scores, scale) };
+                    unsafe {
+                        match cap {
+                            None => softmax::<S>(scores, scale),
+                            Some(cap) => {
+                                capped::<S>(scores, scale, cap);
+                                softmax::<S>(scores, 1.0);
+                            }
+                        }
+                    }
                     earlier.fill(0.0);
                     later.fill(0.0);
                 }
@@ -120,6 +146,31 @@ pub(crate) fn place(
                 column[lane] = *key;
             }
             to_values[start + position * head_dim..][..head_dim].copy_from_slice(value);
+        }
+    }
+}
+
+/// `x ← cap·tanh(scale·x/cap)`
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+unsafe fn capped<S: Simd>(x: &mut [f32], scale: f32, cap: f32) {
+    let (len, values) = (x.len(), x.as_mut_ptr());
+    // SAFETY: the processor has the instruction set by this function's contract; whole vectors end inside, the last part is loaded and
+    // stored by count.
+    unsafe {
+        let (inner, outer) = (S::splat(scale / cap), S::splat(cap));
+        let mut c = 0;
+        while c + S::LANES <= len {
+            let y = Tanh::of::<S>(S::mul(S::load(values.add(c)), inner));
+            S::store(values.add(c), S::mul(y, outer));
+            c += S::LANES;
+        }
+        if c < len {
+            let y = Tanh::of::<S>(S::mul(S::load_first(values.add(c), len - c), inner));
+            S::store_first(values.add(c), S::mul(y, outer), len - c);
         }
     }
 }

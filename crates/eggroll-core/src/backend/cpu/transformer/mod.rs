@@ -17,7 +17,7 @@ pub(crate) use attention::{Attend, place};
 pub(crate) use epilogue::RowNoise;
 pub(crate) use group_norm::group_norm;
 pub(crate) use matrix::Matrix;
-pub(crate) use pointwise::{log_sum_exp, rotary, swiglu};
+pub(crate) use pointwise::{geglu, log_sum_exp, rotary, swiglu};
 pub(crate) use product::MatrixProduct;
 pub(crate) use quantized::{Blocks, Quantized};
 pub(crate) use rows::PackedRows;

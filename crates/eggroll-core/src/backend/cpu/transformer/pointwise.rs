@@ -3,6 +3,7 @@
 use crate::backend::cpu::exp::{exp, one_and_exp_of_minus};
 use crate::backend::cpu::tile::MAX_COLUMNS;
 use crate::simd::{Kernel, Simd, dispatch};
+use std::marker::PhantomData;
 
 /// `gate ← gate/(1 + exp(−gate))·up`, the gated activation of SwiGLU.
 ///
@@ -11,15 +12,34 @@ use crate::simd::{Kernel, Simd, dispatch};
 /// Panics if the lengths differ.
 pub(crate) fn swiglu(gate: &mut [f32], up: &[f32]) {
     assert!(gate.len() == up.len(), "gate of {} elements for {}", gate.len(), up.len());
-    dispatch(SwiGlu { gate, up });
+    dispatch(Gated::<Silu> { gate, up, function: PhantomData });
 }
 
-struct SwiGlu<'a> {
+/// `gate ← gelu(gate)·up`, the gated activation of GeGLU, with `gelu(x) = x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`.
+///
+/// # Panics
+///
+/// Panics if the lengths differ.
+pub(crate) fn geglu(gate: &mut [f32], up: &[f32]) {
+    assert!(gate.len() == up.len(), "gate of {} elements for {}", gate.len(), up.len());
+    dispatch(Gated::<GeluTanh> { gate, up, function: PhantomData });
+}
+
+/// A function of the gate.
+trait Gate {
+    /// # Safety
+    ///
+    /// The processor must have the instruction set `S`.
+    unsafe fn of<S: Simd>(gate: S::F, up: S::F) -> S::F;
+}
+
+struct Gated<'a, G> {
     gate: &'a mut [f32],
     up: &'a [f32],
+    function: PhantomData<G>,
 }
 
-impl Kernel for SwiGlu<'_> {
+impl<G: Gate> Kernel for Gated<'_, G> {
     type Output = ();
 
     #[inline(always)]
@@ -31,26 +51,44 @@ impl Kernel for SwiGlu<'_> {
             // A loop, not a closure: a closure of this size is not inlined, and its vectors go through memory.
             let mut c = 0;
             while c + S::LANES <= len {
-                S::store(gate.add(c), gated::<S>(S::load(gate.add(c)), S::load(up.add(c))));
+                S::store(gate.add(c), G::of::<S>(S::load(gate.add(c)), S::load(up.add(c))));
                 c += S::LANES;
             }
             if c < len {
-                let y = gated::<S>(S::load_first(gate.add(c), len - c), S::load_first(up.add(c), len - c));
+                let y = G::of::<S>(S::load_first(gate.add(c), len - c), S::load_first(up.add(c), len - c));
                 S::store_first(gate.add(c), y, len - c);
             }
         }
     }
 }
 
-/// `x/(1 + exp(−x))·up`
-///
-/// # Safety
-///
-/// The processor must have the instruction set `S`.
-#[inline(always)]
-unsafe fn gated<S: Simd>(x: S::F, up: S::F) -> S::F {
-    // SAFETY: by this function's contract.
-    unsafe { S::mul(S::div(x, one_and_exp_of_minus::<S>(x)), up) }
+struct Silu;
+
+impl Gate for Silu {
+    /// `x/(1 + exp(−x))·up`
+    #[inline(always)]
+    unsafe fn of<S: Simd>(x: S::F, up: S::F) -> S::F {
+        // SAFETY: by this function's contract.
+        unsafe { S::mul(S::div(x, one_and_exp_of_minus::<S>(x)), up) }
+    }
+}
+
+struct GeluTanh;
+
+impl Gate for GeluTanh {
+    /// `x/(1 + exp(−2·z))·up`, `z` being what the formula takes the tanh of.
+    #[inline(always)]
+    unsafe fn of<S: Simd>(x: S::F, up: S::F) -> S::F {
+        /// `2·√(2/π)`
+        const FACTOR: f32 = 1.595_769_2;
+        /// `0.044715` times that.
+        const CUBIC: f32 = 0.071_354_816;
+        // SAFETY: by this function's contract.
+        unsafe {
+            let twice = S::mul(x, S::fma(S::mul(x, x), S::splat(CUBIC), S::splat(FACTOR)));
+            S::mul(S::div(x, one_and_exp_of_minus::<S>(twice)), up)
+        }
+    }
 }
 
 /// `ln Σ exp(x)`

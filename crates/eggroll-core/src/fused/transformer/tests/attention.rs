@@ -1,6 +1,6 @@
 //! Attention against a naive softmax in f64.
 
-use super::super::KeyValues;
+use super::super::{AttentionScores, KeyValues};
 use super::*;
 use std::ops::Range;
 
@@ -13,6 +13,7 @@ struct AttentionInputs {
     queries: Vec<Vec<f32>>,
     keys: Vec<Vec<f32>>,
     values: Vec<Vec<f32>>,
+    scores: AttentionScores,
 }
 
 impl AttentionInputs {
@@ -22,7 +23,8 @@ impl AttentionInputs {
             let layer = |l: usize| inputs(rows * heads * dim, 10 * l as u32 + salt).iter().map(|x| x * size).collect();
             (0..layers).map(layer).collect::<Vec<Vec<f32>>>()
         };
-        Self { heads, queries: of(query, 1, size), keys: of(key, 2, size), values: of(key, 3, 1.0) }
+        let scores = AttentionScores::of_dimension(dim);
+        Self { heads, queries: of(query, 1, size), keys: of(key, 2, size), values: of(key, 3, 1.0), scores }
     }
 
     /// The outputs of all layers for these rows, which are put behind what the state has.
@@ -33,7 +35,7 @@ impl AttentionInputs {
         let layer = |layer: usize| {
             state.write(layer, &self.keys[layer][part(key)], &self.values[layer][part(key)]);
             let mut out = vec![f32::NAN; rows.len() * query * dim];
-            state.attend(layer, query, &self.queries[layer][part(query)], &mut scratch, &mut out);
+            state.attend(layer, query, &self.queries[layer][part(query)], self.scores, &mut scratch, &mut out);
             out
         };
         let out = (0..layers).map(layer).collect();
@@ -50,14 +52,16 @@ impl AttentionInputs {
             let at = |position: usize| (position * key + shared) * dim;
             let score = |position: usize| {
                 let k = wide(&self.keys[layer], at(position));
-                q.iter().zip(&k).map(|(q, k)| q * k).sum::<f64>() / (dim as f64).sqrt()
+                let score = q.iter().zip(&k).map(|(q, k)| q * k).sum::<f64>() * f64::from(self.scores.scale);
+                self.scores.cap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
             };
-            let scores: Vec<f64> = (0..=row).map(score).collect();
+            let first = self.scores.window.map_or(0, |window| (row + 1).saturating_sub(window));
+            let scores: Vec<f64> = (first..=row).map(score).collect();
             let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let weights: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
             let total: f64 = weights.iter().sum();
             let mean = |d: usize| {
-                let value = |p: usize| f64::from(self.values[layer][at(p) + d]);
+                let value = |p: usize| f64::from(self.values[layer][at(first + p) + d]);
                 weights.iter().enumerate().map(|(p, weight)| weight * value(p)).sum::<f64>() / total
             };
             (0..dim).map(mean).collect::<Vec<_>>()
@@ -99,11 +103,41 @@ fn a_wrong_head_or_position_is_found() {
     assert!(distance(&found, &other.naive(0, 40), 1, 4e-6) > 100.0);
 }
 
+/// Windows, caps and scales, each a canary of the others.
+#[test]
+fn windows_and_caps_equal_a_naive_softmax() {
+    for (heads, rows) in HEADS.into_iter().flat_map(|heads| [1, 33, 97].map(|rows| (heads, rows))) {
+        let plain = AttentionScores::of_dimension(heads[3]);
+        let kinds = [
+            AttentionScores { window: Some(1), ..plain },
+            AttentionScores { window: Some(30), ..plain },
+            AttentionScores { window: Some(97), ..plain },
+            AttentionScores { cap: Some(0.7), ..plain },
+            AttentionScores { scale: 1.5, cap: Some(2.0), window: Some(8) },
+        ];
+        for scores in kinds {
+            let mut inputs = AttentionInputs::new(heads, rows, 1.0);
+            inputs.scores = scores;
+            let out = inputs.attend(&mut inputs.state(rows), 0..rows).remove(0);
+            let found = distance(&out, &inputs.naive(0, rows), 1, 8e-6);
+            assert!(found < 1.0, "{heads:?}, {rows} rows, {scores:?}: {found}");
+            if rows == 97 && scores.window != Some(97) {
+                inputs.scores = plain;
+                assert!(distance(&out, &inputs.naive(0, rows), 1, 8e-6) > 100.0, "{heads:?}, {scores:?}: a canary");
+            }
+        }
+    }
+}
+
 #[test]
 fn pieces_are_one_call_bit_for_bit() {
-    for heads in HEADS {
+    let windowed = |dim| AttentionScores { cap: Some(1.0), window: Some(9), ..AttentionScores::of_dimension(dim) };
+    for (heads, other) in HEADS.into_iter().flat_map(|heads| [false, true].map(|other| (heads, other))) {
         let rows = 97;
-        let inputs = AttentionInputs::new(heads, rows, 1.0);
+        let mut inputs = AttentionInputs::new(heads, rows, 1.0);
+        if other {
+            inputs.scores = windowed(heads[3]);
+        }
         let whole = inputs.attend(&mut inputs.state(rows), 0..rows);
         for cuts in [vec![1, 2, 3], vec![31, 32, 64], vec![28, 29, 96], (1..97).collect()] {
             let mut state = inputs.state(rows);

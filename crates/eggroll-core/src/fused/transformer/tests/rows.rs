@@ -33,16 +33,27 @@ fn rms_norm() {
     }
 }
 
+type Gated = fn(&mut Activations, &mut Vec<f32>, &[f32], usize);
+
 #[test]
 fn swiglu() {
-    let silu = |x: f64| x / (1.0 + (-x).exp());
+    gated(Activations::swiglu, |x| x / (1.0 + (-x).exp()));
+}
+
+#[test]
+fn geglu() {
+    let inner = |x: f64| (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+    gated(Activations::geglu, |x| x / 2.0 * (1.0 + inner(x).tanh()));
+}
+
+fn gated(run: Gated, function: impl Fn(f64) -> f64) {
     for n in LENGTHS {
         for size in [1.0, 10.0, 90.0, 1e4] {
             let gate: Vec<f32> = inputs(2 * n, 1).iter().map(|x| x * size).collect();
             let up = inputs(2 * n, 2);
-            let expected: Vec<f64> = wide(&gate).iter().zip(wide(&up)).map(|(gate, up)| silu(*gate) * up).collect();
+            let expected: Vec<f64> = wide(&gate).iter().zip(wide(&up)).map(|(gate, up)| function(*gate) * up).collect();
             let mut y = Activations::new(Precision::F32);
-            y.swiglu(&mut gate.clone(), &up, n);
+            run(&mut y, &mut gate.clone(), &up, n);
             let found = distance(y.values(), &expected, 1, 1e-6);
             assert!(found < 1.0, "{n} elements of {size}: {found}");
             let other: Vec<f64> = expected.iter().map(|y| -y).collect();
@@ -51,7 +62,7 @@ fn swiglu() {
     }
     let mut gate = vec![0.0, 1e4, -1e4, f32::NAN, 1.0, f32::INFINITY];
     let mut y = Activations::new(Precision::F32);
-    y.swiglu(&mut gate, &[3.0, 2.0, 2.0, 1.0, f32::NAN, 1.0], 6);
+    run(&mut y, &mut gate, &[3.0, 2.0, 2.0, 1.0, f32::NAN, 1.0], 6);
     let [zero, large, small, gate, up, infinite] = y.values() else { panic!("six values") };
     assert!(*zero == 0.0 && *large == 2e4 && small.abs() < 1e-30, "{zero} {large} {small}");
     assert!(gate.is_nan() && up.is_nan() && *infinite == f32::INFINITY, "{gate} {up} {infinite}");

@@ -1,6 +1,6 @@
 //! Shapes that do not fit, named in the panic.
 
-use super::super::{KeyValues, rotary};
+use super::super::{AttentionScores, KeyValues, rotary};
 use super::*;
 
 fn weight(precision: Precision) -> PackedMatrix {
@@ -106,7 +106,14 @@ fn a_layer_that_is_not_there() {
 #[test]
 #[should_panic(expected = "4 heads of queries for 3")]
 fn queries_that_share_no_keys() {
-    KeyValues::new(1, 3, 2, 3).attend(0, 4, &[0.0; 8], &mut Vec::new(), &mut [0.0; 8]);
+    KeyValues::new(1, 3, 2, 3).attend(
+        0,
+        4,
+        &[0.0; 8],
+        AttentionScores::of_dimension(2),
+        &mut Vec::new(),
+        &mut [0.0; 8],
+    );
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! A Llama in blocks of integers, as a file has them, which learn in place.
 
-use super::embeddings::Embeddings;
-use super::head::Head;
-use super::linear::{Changed, PackedLinear};
-use super::llama::{HostLlama, HostLlamaLayer, LINEAR};
+use super::HostLlama;
+use super::layer::{HostLlamaLayer, LINEAR};
+use crate::host::embeddings::Embeddings;
+use crate::host::head::Head;
+use crate::host::linear::{Changed, PackedLinear, vector};
+use crate::llama::{Frequencies, LlamaLayer};
 use crate::load::{LlamaConfig, LoadError, WeightBlocks, Weights};
 use burn::module::ParamId;
 use eggroll_core::transformer::{PackedMatrix, Precision};
+use eggroll_nn::RmsNorm;
 use rayon::prelude::*;
 use std::io;
 use std::ops::RangeInclusive;
@@ -22,12 +25,12 @@ pub(crate) struct Moves {
 }
 
 impl HostLlama {
-    /// Reads a model in blocks; `linear` has the parameters and names of the linear layers of each layer. Every matrix is shown to `seen`, by its number.
+    /// Reads a model in blocks; `layers` has all but the matrices. Every matrix of a layer is shown to `seen`.
     pub(crate) fn in_blocks(
         config: &LlamaConfig,
         weights: &Weights,
-        linear: &[[(ParamId, &str); LINEAR]],
-        mut seen: impl FnMut(usize, &WeightBlocks),
+        (layers, norm): (&[LlamaLayer], &RmsNorm),
+        mut seen: impl FnMut(&WeightBlocks),
     ) -> Result<Self, LoadError> {
         let (hidden, vocabulary) = (config.hidden_size, config.vocab_size);
         // The largest matrices come first, while there is nothing else in memory.
@@ -40,27 +43,30 @@ impl HostLlama {
                 (Some(embeddings), Head::Own(PackedLinear::of(ParamId::new(), LINEAR * config.layers, head, None)))
             }
         };
-        let mut layer = |(index, linear): (usize, &[(ParamId, &str); LINEAR])| {
-            let vector = |name: &str, len: usize| weights.finite(&format!("model.layers.{index}.{name}"), &[len]);
-            let mut packed_linear = |k: usize| {
-                let (id, name) = linear[k];
-                let [outputs, inputs] = config.linear_shapes()[k];
+        let mut of_layer = |(index, layer): (usize, &LlamaLayer)| {
+            let mut linear = Vec::with_capacity(LINEAR);
+            for (k, (name, of)) in layer.linear().into_iter().enumerate() {
+                let shape @ [inputs, outputs] = of.weight.lazy_shape().dims();
                 let blocks = weights.blocks(&format!("model.layers.{index}.{name}.weight"), [outputs, inputs])?;
-                seen(LINEAR * index + k, &blocks);
-                let has_bias = config.attention_bias && k < 3;
-                let bias = has_bias.then(|| vector(&format!("{name}.bias"), outputs)).transpose()?;
-                Ok(PackedLinear::of(id, LINEAR * index + k, packed(&blocks, [inputs, outputs]), bias))
-            };
-            let linear: Result<Vec<PackedLinear>, LoadError> = (0..LINEAR).map(&mut packed_linear).collect();
-            Ok(HostLlamaLayer {
-                attention_norm: vector("input_layernorm.weight", hidden)?,
-                mlp_norm: vector("post_attention_layernorm.weight", hidden)?,
-                linear: linear?.try_into().unwrap_or_else(|_| unreachable!("as many as there are")),
-            })
+                seen(&blocks);
+                let bias = of.bias.as_ref().map(vector);
+                linear.push(PackedLinear::of(of.weight.id, LINEAR * index + k, packed(&blocks, shape), bias));
+            }
+            let linear = linear.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+            Ok(HostLlamaLayer::of(config, index, layer, linear))
         };
-        let layers: Result<Vec<HostLlamaLayer>, LoadError> = linear.iter().enumerate().map(&mut layer).collect();
-        let norm = weights.finite("model.norm.weight", &[hidden])?;
-        Ok(Self::of(config, Precision::Q8_0, layers?, (Embeddings::Blocks(embeddings), norm, head)))
+        let layers = layers.iter().enumerate().map(&mut of_layer).collect::<Result<_, LoadError>>()?;
+        let (frequencies, window_frequencies) = Frequencies::of(config);
+        Ok(Self {
+            precision: Precision::Q8_0,
+            frequencies,
+            window_frequencies,
+            layers,
+            embeddings: Embeddings::Blocks(embeddings),
+            norm: vector(&norm.gamma),
+            head,
+            config: config.clone(),
+        })
     }
 
     /// Moves the integers of the linear layers, side by side: `moves` has those of a matrix, by

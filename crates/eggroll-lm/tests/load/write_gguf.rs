@@ -12,6 +12,7 @@ pub enum Value {
     Text(&'static str),
     Texts(Vec<String>),
     I32s(Vec<i32>),
+    F32s(Vec<f32>),
 }
 
 /// A file in the making.
@@ -55,6 +56,12 @@ fn value(bytes: &mut Vec<u8>, value: &Value) {
         Value::I32s(values) => {
             kind(bytes, 9);
             kind(bytes, 5);
+            bytes.extend((values.len() as u64).to_le_bytes());
+            values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+        }
+        Value::F32s(values) => {
+            kind(bytes, 9);
+            kind(bytes, 6);
             bytes.extend((values.len() as u64).to_le_bytes());
             values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
         }
