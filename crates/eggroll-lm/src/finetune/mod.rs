@@ -23,23 +23,27 @@ pub use written::{Questions, WrittenLesson};
 
 use crate::causal::CausalModel;
 use crate::error::Error;
-use crate::host::Decoder;
+use crate::host::Changed;
 use crate::items::Item;
+use crate::language_model::LanguageModel;
 use crate::load::{ChatTemplate, Message, Pretrained, SavedDtype, Tokenizer, save_model};
 use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
 use burn::tensor::Device;
+use eggroll_core::ParameterTable;
 use eggroll_run::ReplayLog;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A pretrained language model that is being fine-tuned.
 ///
 /// A step asks all members the same prompts or examples, scores what they answer, and moves the model:
 /// [`learn`](Self::learn) for completions that are given, [`learn_from`](Self::learn_from) for a [`Reward`](crate::reward::Reward) of what
 /// the members write. The mean of the members, [`model`](Self::model), is a Burn module with float32 weights; members run on a copy of it
-/// on the host, packed in the [precision](FinetuneConfig::precision) of the configuration.
+/// on the host, packed in the [precision](FinetuneConfig::precision) of the configuration. Members of a [`Llama`](crate::Llama) that was loaded to
+/// another device ([`init_with`](FinetuneConfig::init_with)) run there, on the model's own weights.
 ///
 /// # Example
 ///
@@ -63,7 +67,8 @@ use std::path::Path;
 pub struct Finetune<M: CausalModel> {
     config: FinetuneConfig,
     model: M,
-    host: M::Host,
+    /// Packed when it is asked for; empty while the model has changed.
+    host: OnceLock<M::Host>,
     strategy: EvolutionStrategy,
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
@@ -84,7 +89,7 @@ impl FinetuneConfig {
         self.init_with(model, tokenizer, chat_template)
     }
 
-    /// [`init`](Self::init) with a model that is loaded already.
+    /// [`init`](Self::init) with a model that is loaded already, to any device: that of a [`Llama`](crate::Llama) is where its members run.
     ///
     /// # Errors
     ///
@@ -96,8 +101,7 @@ impl FinetuneConfig {
         template: Option<ChatTemplate>,
     ) -> Result<Finetune<M>, Error> {
         let strategy = self.strategy::<M>().try_init(&model)?;
-        let host = model.to_host(self.precision);
-        Ok(Finetune { config: self, model, host, strategy, tokenizer, template, log: None, steps: 0 })
+        Ok(Finetune { config: self, model, host: OnceLock::new(), strategy, tokenizer, template, log: None, steps: 0 })
     }
 }
 
@@ -119,9 +123,25 @@ impl<M: CausalModel> Finetune<M> {
         &self.model
     }
 
-    /// The model as members run it.
+    /// The model on the host, as members run it unless they run on a device.
     pub fn host(&self) -> &M::Host {
-        &self.host
+        self.host.get_or_init(|| self.model.to_host(self.config.precision))
+    }
+
+    /// The model as it runs without noise, and for members whose noise is of low rank.
+    fn runner(&self) -> &dyn LanguageModel {
+        self.model.on_device().unwrap_or_else(|| self.host())
+    }
+
+    /// The model has changed, in these parameters or in any: what of the host is packed follows.
+    fn follow_model(&mut self, changed: Option<&ParameterTable>) -> Changed {
+        match (self.model.on_device(), changed, self.host.get_mut()) {
+            (None, Some(table), Some(host)) => self.model.update_host(host, table),
+            _ => {
+                self.host.take();
+                Changed::default()
+            }
+        }
     }
 
     /// The strategy; in [`Lessons`](crate::Lessons) that of before the run, whose own is handed to them.
@@ -202,7 +222,7 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// [`Error::Items`] for no items, or items that do not fit the model.
     pub fn score(&self, items: &[Item]) -> Result<Vec<Scored>, Error> {
-        Ok(score(&self.host, items)?)
+        Ok(score(self.runner(), items)?)
     }
 
     /// `exp` of the mean negative log-probability of a text's tokens, read in windows of `window` tokens (at least 2, at most the model's
@@ -216,7 +236,7 @@ impl<M: CausalModel> Finetune<M> {
         if tokens.len() < 2 {
             return Err(Error::ShortText { tokens: tokens.len() });
         }
-        let window = window.min(self.host.context_length()).max(2);
+        let window = window.min(self.runner().limits().context).max(2);
         let parts = tokens.chunks(window).filter(|part| part.len() > 1);
         let items: Vec<Item> = parts.map(|part| Item::new(&part[..1], &part[1..])).collect();
         let scored = self.score(&items)?;
@@ -235,7 +255,7 @@ impl<M: CausalModel> Finetune<M> {
     /// no probabilities, [`Error::Load`] if the tokenizer fails.
     pub fn complete(&self, prompts: &[Prompt], sampling: &SamplingConfig) -> Result<Vec<Completion>, Error> {
         let items = self.prompts(prompts)?;
-        let generated = crate::generation::generate(&self.host, &items, &self.stopping(sampling))?;
+        let generated = crate::generation::generate(self.runner(), &items, &self.stopping(sampling))?;
         if let Some(prompt) = generated.iter().position(|generated| !generated.finite) {
             return Err(Error::NoNextToken { prompt, tokens: generated[prompt].tokens.len() });
         }
@@ -250,6 +270,12 @@ impl<M: CausalModel> Finetune<M> {
     pub fn save(&self, folder: impl AsRef<Path>, dtype: SavedDtype) -> Result<(), Error> {
         let config = self.model.model_config();
         Ok(save_model(folder, &config, &self.tokenizer, self.template.as_ref(), self.model.tensors(), dtype)?)
+    }
+
+    /// Takes another model over, which differs in these parameters or in any.
+    fn take_model(&mut self, model: &M, changed: Option<&ParameterTable>) -> Changed {
+        self.model = model.clone(); // tensors are shared
+        self.follow_model(changed)
     }
 
     /// Refuses what would make the log one of another run.

@@ -117,7 +117,7 @@ impl<M: CausalModel> Finetune<M> {
         let generation = self.strategy.tell(&mut self.model, population, answers.fitness.clone())?;
         self.steps = self.strategy.generation();
         let changed = match generation.stepped {
-            true => self.model.update_host(&mut self.host, &table),
+            true => self.follow_model(Some(&table)),
             false => Changed::default(),
         };
         if let Some(log) = &mut self.log {

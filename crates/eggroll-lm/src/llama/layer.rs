@@ -1,5 +1,6 @@
 //! A layer of the Llama architecture, on tensors.
 
+use super::cache::LayerCache;
 use crate::load::LlamaConfig;
 use burn::module::Module;
 use burn::tensor::{Bool, Device, Tensor, activation};
@@ -48,14 +49,14 @@ pub struct LlamaMlp {
     pub down_proj: Linear,
 }
 
-/// What all layers need of the positions.
+/// What all layers need of the positions. Axes of length 1 are shared by rows and heads.
 pub(super) struct Positions {
-    /// `[length, head_dim/2]`
-    pub cosines: Tensor<2>,
-    /// `[length, head_dim/2]`
-    pub sines: Tensor<2>,
-    /// `[length, length]`, true where a position must not look.
-    pub future: Tensor<2, Bool>,
+    /// `[rows or 1, 1, length, head_dim/2]`
+    pub cosines: Tensor<4>,
+    /// `[rows or 1, 1, length, head_dim/2]`
+    pub sines: Tensor<4>,
+    /// `[rows or 1, 1, length, slots]`, true where a position must not look.
+    pub hidden: Tensor<4, Bool>,
 }
 
 impl LlamaLayer {
@@ -111,9 +112,9 @@ impl LlamaLayer {
         ]
     }
 
-    /// `[rows, length, hidden_size]` to the same.
-    pub(super) fn forward(&self, x: Tensor<3>, positions: &Positions) -> Tensor<3> {
-        let x = x.clone() + self.self_attn.forward(self.input_layernorm.forward(x), positions);
+    /// `[rows, length, hidden_size]` to the same; with a cache, of the tokens behind those in it.
+    pub(super) fn forward(&self, x: Tensor<3>, positions: &Positions, cache: Option<&mut LayerCache>) -> Tensor<3> {
+        let x = x.clone() + self.self_attn.forward(self.input_layernorm.forward(x), positions, cache);
         x.clone() + self.mlp.forward(self.post_attention_layernorm.forward(x))
     }
 }
@@ -134,21 +135,24 @@ fn named<T>(layers: [T; 7]) -> [(&'static str, T); 7] {
 }
 
 impl LlamaAttention {
-    fn forward(&self, x: Tensor<3>, positions: &Positions) -> Tensor<3> {
+    fn forward(&self, x: Tensor<3>, positions: &Positions, cache: Option<&mut LayerCache>) -> Tensor<3> {
         let [rows, length, _] = x.dims();
         let (heads, kv_heads, dim) = (self.heads, self.kv_heads, self.head_dim);
         let split = |y: Tensor<3>, heads| y.reshape([rows, length, heads, dim]).swap_dims(1, 2); // [rows, heads, length, head_dim]
-        let shared = |y: Tensor<4>| {
-            let group = heads / kv_heads;
-            // [rows, kv_heads, group, length, head_dim] to [rows, heads, length, head_dim]
-            y.unsqueeze_dim::<5>(2).repeat_dim(2, group).reshape([rows, heads, length, dim])
-        };
         let q = rotated(split(self.q_proj.forward(x.clone()), heads), positions);
-        let k = shared(rotated(split(self.k_proj.forward(x.clone()), kv_heads), positions));
-        let v = shared(split(self.v_proj.forward(x), kv_heads));
-        let scores = q.matmul(k.swap_dims(2, 3)) / (dim as f64).sqrt(); // [rows, heads, length, length]
-        let scores = scores.mask_fill(positions.future.clone().unsqueeze::<4>(), f32::NEG_INFINITY);
-        let y = activation::softmax(scores, 3).matmul(v); // [rows, heads, length, head_dim]
+        let k = rotated(split(self.k_proj.forward(x.clone()), kv_heads), positions);
+        let new = [k, split(self.v_proj.forward(x), kv_heads)];
+        let [k, v] = match cache {
+            Some(cache) => cache.append(new),
+            None => new,
+        };
+        // Heads of queries that share one of keys and values are rows of one product.
+        let (slots, together) = (k.dims()[2], heads / kv_heads * length);
+        let scores = q.reshape([rows, kv_heads, together, dim]).matmul(k.swap_dims(2, 3)) / (dim as f64).sqrt();
+        let scores = scores.reshape([rows, heads, length, slots]);
+        let shares = activation::softmax(scores.mask_fill(positions.hidden.clone(), f32::NEG_INFINITY), 3);
+        let y = shares.reshape([rows, kv_heads, together, slots]).matmul(v); // [rows, kv_heads, group · length, head_dim]
+        let y = y.reshape([rows, heads, length, dim]);
         self.o_proj.forward(y.swap_dims(1, 2).reshape([rows, length, heads * dim]))
     }
 }
@@ -164,7 +168,7 @@ impl LlamaMlp {
 fn rotated(x: Tensor<4>, positions: &Positions) -> Tensor<4> {
     let half = x.dims()[3] / 2;
     let (first, second) = (x.clone().slice_dim(3, 0..half), x.slice_dim(3, half..2 * half));
-    let (cosines, sines) = (positions.cosines.clone().unsqueeze::<4>(), positions.sines.clone().unsqueeze::<4>());
+    let (cosines, sines) = (positions.cosines.clone(), positions.sines.clone());
     let turned = first.clone() * cosines.clone() - second.clone() * sines.clone();
     Tensor::cat(vec![turned, second * cosines + first * sines], 3)
 }
