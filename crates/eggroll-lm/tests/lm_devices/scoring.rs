@@ -12,8 +12,8 @@ use eggroll_lm::{HostLlama, Item, Items, Llama, Scored, score, score_population}
 const MEMBERS: usize = 32;
 /// Largest difference of `ln p` of an item, both sides in f32. A logit is a sum of 48 products behind two layers of sums of up to 80: each side
 /// is off by about `√(48 + 2·4·80)·2⁻²⁴·|x|`, 2e-6 of values near 1, which the layers' norms and a softmax of 97 logits of up to ±10
-/// multiply by some tens.
-const TOLERANCE: f32 = 2e-4;
+/// multiply by some tens. Found: 6e-6 on flex, ndarray and software Vulkan.
+const TOLERANCE: f32 = 1e-4;
 
 fn largest(a: &[Vec<Scored>], b: &[Vec<Scored>]) -> f32 {
     assert_eq!(a.len(), b.len());
@@ -111,7 +111,7 @@ impl ModuleMapper for Cast {
 }
 
 /// One copy of the weights, in half of the bytes. A number of f16 has 11 bits: layers are off by about 2⁻¹¹ of their values, which 2e-4 in f32
-/// becomes 2¹³ times; less, because sums and norms stay in f32.
+/// becomes 2¹³ times; less, because sums and norms stay in f32. Found: 8e-3 on software Vulkan.
 #[test]
 fn half_precision_is_near() {
     on_each_gpu(|device| {
@@ -124,7 +124,7 @@ fn half_precision_is_near() {
         let found = score_population(&model, &population, Items::Shared(&items)).expect("scores");
         let away = largest(&found, &expected);
         println!("largest difference {away:.1e}");
-        assert!(away < 0.1, "{away}");
+        assert!(away < 0.05, "{away}");
         assert!(away > TOLERANCE, "a canary: f16 is not f32");
     });
 }

@@ -2,6 +2,7 @@
 
 use crate::devices::on_each_gpu;
 use crate::fetched;
+use burn::module::Module;
 use burn::tensor::Device;
 use eggroll_core::transformer::Precision;
 use eggroll_lm::load::Pretrained;
@@ -9,7 +10,8 @@ use eggroll_lm::{
     CausalModel, FinetuneConfig, Item, Items, Llama, SamplingConfig, Scored, generate_population, score_population,
 };
 
-/// Largest difference of `ln p` of a token. Thirty layers; logits of the host and of another implementation in f32 differ by less than 2e-3.
+/// Largest difference of `ln p` of a token. Thirty layers; logits of the host and of another implementation in f32 differ by less than
+/// 2e-3, and two of them make a `ln p`. Found: 4e-5 on software Vulkan.
 const TOLERANCE: f32 = 4e-3;
 
 #[test]
@@ -17,9 +19,9 @@ fn members_are_those_of_the_host() {
     let Some(path) = fetched::model() else { return };
     on_each_gpu(|device| {
         let Pretrained { config, weights, tokenizer, .. } = Pretrained::open(&path).expect("a model");
-        let load = |device: &Device| Llama::load(&config, &weights, device).expect("weights");
-        let host = load(&Device::flex()).to_host(Precision::F32);
-        let model = load(device);
+        let on_host = Llama::load(&config, &weights, &Device::flex()).expect("weights");
+        let host = on_host.to_host(Precision::F32);
+        let model = on_host.to_device(device);
         let strategy = FinetuneConfig::new().with_population_size(4).strategy::<Llama>().try_init(&model);
         let population = strategy.expect("a strategy").ask();
         let item = |prompt: &str, completion: &str| {
