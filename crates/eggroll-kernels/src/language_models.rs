@@ -143,7 +143,7 @@ mod tests {
         for sizes in &MODELS {
             let [plain, members] = [false, true].map(|perturbed| model.pass(sizes, pass, perturbed));
             let share = plain.seconds / members.seconds;
-            assert!((0.9..1.0).contains(&share), "{}: {share:.3}", sizes.name);
+            assert!((0.85..1.0).contains(&share), "{}: {share:.3}", sizes.name);
             // One more for each of seven matrices.
             assert_eq!(members.launches - plain.launches, 7 * sizes.layers, "{}", sizes.name);
             let parameters: usize = sizes.matrices().iter().map(|[a, b]| a * b).sum::<usize>() * sizes.layers;
