@@ -7,10 +7,11 @@
 
 use burn::tensor::DType;
 use eggroll_kernels::costs::{Cost, CostLayer, CostModel, GPUS, NoiseOrigin};
+use eggroll_kernels::language_models::{MODELS, ModelPass, ModelSizes};
 
-const PAPER: CostLayer = CostLayer { pairs: 512, rank: 1, shape: [8192, 8192], dtype: DType::BF16 };
-const PERCEPTRON: CostLayer = CostLayer { pairs: 1024, rank: 1, shape: [256, 2048], dtype: DType::BF16 };
-const SQUARE: CostLayer = CostLayer { pairs: 1024, rank: 4, shape: [2048, 2048], dtype: DType::BF16 };
+const PAPER: CostLayer = CostLayer { pairs: 512, rows: 1, rank: 1, shape: [8192, 8192], dtype: DType::BF16 };
+const PERCEPTRON: CostLayer = CostLayer { pairs: 1024, rows: 1, rank: 1, shape: [256, 2048], dtype: DType::BF16 };
+const SQUARE: CostLayer = CostLayer { pairs: 1024, rows: 1, rank: 4, shape: [2048, 2048], dtype: DType::BF16 };
 
 fn main() {
     println!("least times by the GPUs' peaks; share: of plain inference\n");
@@ -24,7 +25,31 @@ fn main() {
         }
         let (launches, steps) = model.cart_pole();
         println!("  CartPole, {steps} steps            {launches:>8}\n");
+        MODELS.iter().for_each(|sizes| language_model(&model, sizes, dtype));
     }
+}
+
+/// A step of 1,024 members, of rank 1, on one GPU and on eight, each of which has a replica of the model and an eighth of the members: scores of 256 tokens of each
+/// member, 32 of them predicted; and one more token of a sequence of each member that has 256. Replicas exchange scores, and all make the whole update.
+fn language_model(model: &CostModel, sizes: &ModelSizes, dtype: DType) {
+    println!("  {}, 1,024 members            launches      GB   TFLOP          s   share", sizes.name);
+    for replicas in [1, 8] {
+        let members = 1024 / replicas;
+        let row = |name: &str, cost: Cost, plain: Option<Cost>| {
+            let share = plain.map_or(String::new(), |plain| format!("{:>6.1} %", plain.seconds / cost.seconds * 100.0));
+            let (gigabytes, tera) = (cost.bytes as f64 / 1e9, cost.flops / 1e12);
+            let name = format!("    {name}, {replicas} GPU");
+            println!("{name:<34} {:>8} {gigabytes:>7.1} {tera:>7.2} {:>10.4} {share}", cost.launches, cost.seconds);
+        };
+        for (name, pass) in [
+            ("scores", ModelPass { members, rows: 256, predicted: 32, seen: 128, keeps: false, dtype }),
+            ("a token", ModelPass { members, rows: 1, predicted: 1, seen: 256, keeps: true, dtype }),
+        ] {
+            row(name, model.pass(sizes, pass, true), Some(model.pass(sizes, pass, false)));
+        }
+        row("update", model.update(sizes, 512, dtype), None);
+    }
+    println!();
 }
 
 fn layer_costs(model: &CostModel, layer: CostLayer) {

@@ -37,9 +37,10 @@ pub struct Gpu {
     pub slots: f64,
 }
 
-/// GPUs by their makers' data sheets; products of H200 as cuBLAS reaches them.
-pub const GPUS: [Gpu; 3] = [
+/// GPUs by their makers' data sheets; products of H200 as cuBLAS reaches them, which an H100 has the same units for.
+pub const GPUS: [Gpu; 4] = [
     Gpu { name: "H200", target: "sm_90", memory: 4.8e12, products: 790e12, slots: 33.4e12 },
+    Gpu { name: "H100", target: "sm_90", memory: 3.35e12, products: 790e12, slots: 33.4e12 },
     Gpu { name: "RTX 4090", target: "sm_80", memory: 1.008e12, products: 165e12, slots: 41.3e12 },
     Gpu { name: "M3 Max", target: "metal", memory: 0.4e12, products: 14.2e12, slots: 7.1e12 },
 ];
@@ -62,8 +63,10 @@ pub struct Cost {
 /// A layer, and the population that perturbs it with low-rank noise.
 #[derive(Clone, Copy, Debug)]
 pub struct CostLayer {
-    /// Pairs of members; each brings one row.
+    /// Pairs of members.
     pub pairs: u32,
+    /// Rows of each member.
+    pub rows: usize,
     /// Columns of a factor.
     pub rank: usize,
     /// `[d_input, d_output]`
@@ -107,7 +110,7 @@ impl CostModel {
         let [d_input, d_output] = layer.shape;
         let tensors = self.tensors();
         self.cost(layer, NoiseOrigin::Held, layer.forward_flops(), || {
-            let x = tensors.empty([layer.members(), d_input], layer.dtype);
+            let x = tensors.empty([layer.all_rows(), d_input], layer.dtype);
             CubeBackend::float_matmul(x, tensors.empty([d_input, d_output], layer.dtype));
         })
     }
@@ -117,7 +120,7 @@ impl CostModel {
         let [d_input, d_output] = layer.shape;
         let tensors = self.tensors();
         self.cost(layer, noise, layer.forward_flops(), || {
-            let x = tensors.empty([layer.members(), d_input], layer.dtype);
+            let x = tensors.empty([layer.all_rows(), d_input], layer.dtype);
             let weight = tensors.empty([d_input, d_output], layer.dtype);
             let members = LinearMembers { pairs: layer.pair_range(), input: InputRows::PerMember };
             let held = layer.source(noise, &tensors);
@@ -153,6 +156,10 @@ impl CostModel {
         self.recording.lock().expect("no thread panicked with the list").launches.clone()
     }
 
+    pub(crate) fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
     fn cost(&self, layer: CostLayer, noise: NoiseOrigin, flops: f64, operation: impl FnOnce()) -> Cost {
         let before = self.launches().len();
         operation();
@@ -182,9 +189,23 @@ fn is_product(launch: &Launch) -> bool {
     launch.path.contains("matmul")
 }
 
+impl Cost {
+    /// With others, so many times.
+    pub(crate) fn plus(self, other: Self, times: usize) -> Self {
+        Self {
+            launches: self.launches + times * other.launches,
+            bytes: self.bytes + times as u64 * other.bytes,
+            flops: self.flops + times as f64 * other.flops,
+            normals: self.normals + times as u64 * other.normals,
+            seconds: self.seconds + times as f64 * other.seconds,
+        }
+    }
+}
+
 impl CostLayer {
-    fn members(self) -> usize {
-        2 * self.pairs as usize
+    /// Rows of all members.
+    fn all_rows(self) -> usize {
+        2 * self.pairs as usize * self.rows
     }
 
     fn pair_range(self) -> PairRange {
@@ -192,7 +213,7 @@ impl CostLayer {
     }
 
     fn forward_flops(self) -> f64 {
-        2.0 * (self.members() * self.shape[0] * self.shape[1]) as f64
+        2.0 * (self.all_rows() * self.shape[0] * self.shape[1]) as f64
     }
 
     /// Elements of a pair's noise.
@@ -240,7 +261,7 @@ mod tests {
     use super::*;
 
     /// The paper's setting: width 8192, 1,024 members, rank 1.
-    const PAPER: CostLayer = CostLayer { pairs: 512, rank: 1, shape: [8192, 8192], dtype: DType::BF16 };
+    const PAPER: CostLayer = CostLayer { pairs: 512, rows: 1, rank: 1, shape: [8192, 8192], dtype: DType::BF16 };
 
     #[test]
     fn shares_of_inference() {

@@ -10,6 +10,7 @@ mod cases;
 pub mod costs;
 mod floats;
 mod integers;
+pub mod language_models;
 mod msl;
 mod recorder;
 mod rollouts;

@@ -1,13 +1,14 @@
 //! What all architectures have in common: from a file to a module, to the host, and back.
 
 use crate::host::{Changed, Decoder, HostLlama, HostRwkv7};
+use crate::language_model::LanguageModel;
 use crate::llama::{Llama, LlamaLayer};
 use crate::load::{LlamaConfig, LoadError, ModelConfig, Weights};
 use crate::rwkv7::Rwkv7;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
-use eggroll_core::ParameterTable;
 use eggroll_core::transformer::Precision;
+use eggroll_core::{ParameterTable, is_on_host};
 use eggroll_nn::{Linear, RmsNorm};
 
 /// A causal language model as a Burn module, which can be loaded, saved, and run on the host.
@@ -32,6 +33,12 @@ pub trait CausalModel: Module + Sync {
 
     /// All tensors as files hold them: names, shapes and values, one at a time.
     fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>, Vec<f32>)> + '_>;
+
+    /// The model itself, if its members run on the device where it is: not in host memory, and not for architectures whose members run on
+    /// the host only.
+    fn on_device(&self) -> Option<&dyn LanguageModel> {
+        None
+    }
 
     /// Packs the weights for the host.
     fn to_host(&self, precision: Precision) -> Self::Host;
@@ -92,6 +99,10 @@ impl CausalModel for Llama {
         let norm = std::iter::once_with(move || gains("model.norm.weight", &self.norm));
         let head = self.lm_head.iter().map(|head| stored("lm_head.weight", head.weight.val().transpose()));
         Box::new(embeddings.chain(layers).chain(norm).chain(head))
+    }
+
+    fn on_device(&self) -> Option<&dyn LanguageModel> {
+        (!is_on_host(&self.device())).then_some(self)
     }
 
     fn to_host(&self, precision: Precision) -> HostLlama {

@@ -2,6 +2,7 @@
 
 use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
+use crate::language_model::LanguageModel;
 use crate::run::DecoderRun;
 use crate::sampling::{SamplingConfig, SamplingError};
 use eggroll_core::transformer::MemberRow;
@@ -43,13 +44,19 @@ eggroll_core::debug_is_message!(GenerateError);
 ///
 /// [`GenerateError`] for an invalid setting, a prompt without tokens, or one that does not fit into the context with the tokens that
 /// are to be generated.
-pub fn generate<D: Decoder>(
-    decoder: &D,
+pub fn generate<M: LanguageModel + ?Sized>(
+    model: &M,
     prompts: &[Item],
     sampling: &SamplingConfig,
 ) -> Result<Vec<Generated>, GenerateError> {
     sampling.validate()?;
-    Items::Shared(prompts).check_prompts(decoder, 2, sampling.max_tokens)?;
+    let prompts = Items::Shared(prompts);
+    prompts.check_prompts(model, 2, sampling.max_tokens)?;
+    Ok(model.texts(None, prompts, sampling).into_iter().flatten().collect())
+}
+
+/// [`generate`] on the host.
+pub(crate) fn without_noise<D: Decoder>(decoder: &D, prompts: &[Item], sampling: &SamplingConfig) -> Vec<Generated> {
     let plain = MemberTask::plain();
     let numbered: Vec<(u32, &Item)> = (0..).zip(prompts).collect();
     // Every part generates as many sequences as others: rows of the prompts do not count.
@@ -62,11 +69,14 @@ pub fn generate<D: Decoder>(
             generate_jobs(&mut DecoderRun::new(decoder, &plain), &[(0, &items)], jobs, 0, sampling)
         },
     );
-    Ok(results.into_iter().flatten().collect())
+    results.into_iter().flatten().collect()
 }
 
-/// Continues prompts with every member of a population: `[members][prompts]`, in the order of members and prompts. Results depend
-/// neither on how members are put together nor on the number of cores; draws are those of the population's generation.
+/// Continues prompts with every member of a population: `[members][prompts]`, in the order of members and prompts. Draws are those of the
+/// population's generation. On the host results depend neither on how members are put together nor on the number of cores.
+///
+/// On a device ([`Llama`](crate::Llama)) each batch keeps its keys and values there. Greedy decoding reads a few numbers a row and token; a temperature reads
+/// the logits, so that tokens are drawn by the same rule.
 ///
 /// # Errors
 ///
@@ -74,18 +84,28 @@ pub fn generate<D: Decoder>(
 ///
 /// # Panics
 ///
-/// Panics if the noise is not of low rank on the model's matrices, or from a table ([`Decoder::can_perturb`]): such members are separate
-/// models.
+/// As [`score_population`](crate::score_population).
 #[track_caller]
-pub fn generate_population<D: Decoder>(
-    decoder: &D,
+pub fn generate_population<M: LanguageModel + ?Sized>(
+    model: &M,
     population: &Population,
     prompts: Items,
     sampling: &SamplingConfig,
 ) -> Result<Vec<Vec<Generated>>, GenerateError> {
     sampling.validate()?;
     prompts.check_whole(population)?;
-    prompts.check_prompts(decoder, population.count(), sampling.max_tokens)?;
+    prompts.check_prompts(model, population.count(), sampling.max_tokens)?;
+    Ok(model.texts(Some(population), prompts, sampling))
+}
+
+/// [`generate_population`] on the host.
+#[track_caller]
+pub(crate) fn of_members<D: Decoder>(
+    decoder: &D,
+    population: &Population,
+    prompts: Items,
+    sampling: &SamplingConfig,
+) -> Vec<Vec<Generated>> {
     let round = population.generation() as u32;
     let results = run_tasks(decoder, population, prompts.count(), |task| {
         let members = prompts.of_members(&task.members, population);
@@ -97,7 +117,7 @@ pub fn generate_population<D: Decoder>(
             generate_jobs(&mut DecoderRun::new(decoder, task), &members, jobs.collect(), round, sampling).into_iter();
         members.iter().map(|(_, items)| texts.by_ref().take(items.len()).collect()).collect::<Vec<Vec<_>>>()
     });
-    Ok(results.into_iter().flatten().collect())
+    results.into_iter().flatten().collect()
 }
 
 /// A prompt of a member.

@@ -1,6 +1,6 @@
 //! What members are asked.
 
-use crate::host::Decoder;
+use crate::language_model::{LanguageModel, TokenLimits};
 use eggroll_train::Population;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -186,6 +186,24 @@ impl<'a> Items<'a> {
         members.clone().map(|member| (member, of(member))).collect()
     }
 
+    /// Lists of items by member, for the members of a population or for one without noise.
+    pub(crate) fn by_member(&self, population: Option<&Population>) -> Vec<&'a [Item]> {
+        match population {
+            Some(population) => {
+                self.of_members(&population.range(), population).into_iter().map(|(_, items)| items).collect()
+            }
+            None => vec![self.shared()],
+        }
+    }
+
+    /// Items of a model without noise.
+    pub(crate) fn shared(&self) -> &'a [Item] {
+        match self {
+            Self::Shared(items) => items,
+            Self::Groups(lists) | Self::Each(lists) => lists.first().map_or(&[], Vec::as_slice),
+        }
+    }
+
     /// Groups that are asked the same.
     pub(crate) fn groups(&self) -> usize {
         match self {
@@ -227,19 +245,28 @@ impl<'a> Items<'a> {
     }
 
     /// Refuses what cannot be scored.
-    pub(crate) fn check_completions<D: Decoder>(&self, decoder: &D, members: usize) -> Result<(), ItemsError> {
-        self.check(members, decoder, None)
+    pub(crate) fn check_completions<M: LanguageModel + ?Sized>(
+        &self,
+        model: &M,
+        members: usize,
+    ) -> Result<(), ItemsError> {
+        self.check(members, model.limits(), None)
     }
 
     /// Refuses what cannot be continued by `more` tokens.
-    pub(crate) fn check_prompts<D: Decoder>(&self, decoder: &D, members: usize, more: usize) -> Result<(), ItemsError> {
-        self.check(members, decoder, Some(more))
+    pub(crate) fn check_prompts<M: LanguageModel + ?Sized>(
+        &self,
+        model: &M,
+        members: usize,
+        more: usize,
+    ) -> Result<(), ItemsError> {
+        self.check(members, model.limits(), Some(more))
     }
 
-    fn check<D: Decoder>(&self, members: usize, decoder: &D, more: Option<usize>) -> Result<(), ItemsError> {
+    fn check(&self, members: usize, limits: TokenLimits, more: Option<usize>) -> Result<(), ItemsError> {
         let grouped = matches!(self, Self::Groups(_));
         let mut lists = self.lists(members)?.into_iter().enumerate();
-        lists.try_for_each(|(group, items)| check(items, decoder, more, grouped.then_some(group)))
+        lists.try_for_each(|(group, items)| check(items, limits, more, grouped.then_some(group)))
     }
 
     fn lists(&self, members: usize) -> Result<Vec<&'a [Item]>, ItemsError> {
@@ -260,11 +287,11 @@ impl<'a> Items<'a> {
 }
 
 /// Refuses items that cannot be scored, or continued by so many tokens.
-fn check<D: Decoder>(items: &[Item], decoder: &D, more: Option<usize>, group: Option<usize>) -> Result<(), ItemsError> {
+fn check(items: &[Item], limits: TokenLimits, more: Option<usize>, group: Option<usize>) -> Result<(), ItemsError> {
     if items.is_empty() {
         return Err(ItemsError::Empty);
     }
-    let (context, vocabulary) = (decoder.context_length(), decoder.vocab_size());
+    let TokenLimits { context, vocabulary } = limits;
     for (index, item) in items.iter().enumerate() {
         let part = match (item.prompt(), item.completion()) {
             ([], _) => Some("prompt"),

@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 
 mod causal;
+mod device;
 mod error;
 mod finetune;
 mod generation;
 pub mod host;
 mod items;
+mod language_model;
 pub mod llama;
 pub mod load;
 mod quantized;
@@ -30,6 +32,7 @@ pub use finetune::{
 pub use generation::{GenerateError, Generated, generate, generate_population};
 pub use host::{Decoder, HostLlama, HostRwkv7};
 pub use items::{Item, Items, ItemsError};
+pub use language_model::{LanguageModel, TokenLimits};
 pub use llama::Llama;
 pub use quantized::QuantizedLlama;
 pub use rwkv7::Rwkv7;

@@ -35,16 +35,16 @@ impl CompletionRows {
     }
 
     /// Of parts that are tokens: `[tokens, d_input]`.
-    pub fn by_token(self) -> Vec<(ParamId, Tensor<2>)> {
-        self.0.into_iter().map(|rows| (rows.id, tensor(rows.items.concat(), rows.width))).collect()
+    pub fn by_token(self, device: &Device) -> Vec<(ParamId, Tensor<2>)> {
+        self.0.into_iter().map(|rows| (rows.id, tensor(rows.items.concat(), rows.width, device))).collect()
     }
 
     /// Of parts that are items: `[items · k, d_input]` for the longest completion of `k` tokens, with rows of zeros behind others.
-    pub fn by_item(self) -> Vec<(ParamId, Tensor<2>)> {
+    pub fn by_item(self, device: &Device) -> Vec<(ParamId, Tensor<2>)> {
         let padded = |MatrixRows { id, width, mut items }: MatrixRows| {
             let most = items.iter().map(Vec::len).max().unwrap_or(0);
             items.iter_mut().for_each(|rows| rows.resize(most, 0.0));
-            (id, tensor(items.concat(), width))
+            (id, tensor(items.concat(), width, device))
         };
         self.0.into_iter().map(padded).collect()
     }
@@ -91,9 +91,9 @@ fn completion_tokens(items: &[Item]) -> usize {
     items.iter().map(|item| item.completion().len()).sum()
 }
 
-fn tensor(values: Vec<f32>, width: usize) -> Tensor<2> {
+fn tensor(values: Vec<f32>, width: usize, device: &Device) -> Tensor<2> {
     let shape = [values.len() / width, width];
-    Tensor::from_data(TensorData::new(values, shape), &Device::flex())
+    Tensor::from_data(TensorData::new(values, shape), device)
 }
 
 #[cfg(test)]
@@ -146,7 +146,10 @@ mod tests {
         let heights = |rows: Vec<(ParamId, Tensor<2>)>| rows.iter().map(|(_, rows)| rows.dims()[0]).collect::<Vec<_>>();
         let count = rows.0.len();
         let anew = CompletionRows::new(&model.to_host(Precision::F32), strategy.parameters(), &items);
-        assert_eq!([heights(rows.by_token()), heights(anew.by_item())], [vec![7; count], vec![12; count]]);
+        assert_eq!(
+            [heights(rows.by_token(&Device::flex())), heights(anew.by_item(&Device::flex()))],
+            [vec![7; count], vec![12; count]]
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
+use crate::language_model::LanguageModel;
 use crate::run::DecoderRun;
 use eggroll_core::transformer::{MemberRow, argmax, log_sum_exp};
 use eggroll_train::Population;
@@ -32,18 +33,24 @@ impl Scored {
 /// # Errors
 ///
 /// [`ItemsError`] for an item without tokens, or one that is longer than the context.
-pub fn score<D: Decoder>(decoder: &D, items: &[Item]) -> Result<Vec<Scored>, ItemsError> {
-    Items::Shared(items).check_completions(decoder, 2)?;
+pub fn score<M: LanguageModel + ?Sized>(model: &M, items: &[Item]) -> Result<Vec<Scored>, ItemsError> {
+    let items = Items::Shared(items);
+    items.check_completions(model, 2)?;
+    Ok(model.scores(None, items).into_iter().flatten().collect())
+}
+
+/// [`score`] on the host.
+pub(crate) fn without_noise<D: Decoder>(decoder: &D, items: &[Item]) -> Vec<Scored> {
     let plain = MemberTask::plain();
     let scored =
         run_parts(items, Item::tokens, |part| score_members(&mut DecoderRun::new(decoder, &plain), &[(0, part)]));
-    Ok(scored.into_iter().flatten().flatten().collect())
+    scored.into_iter().flatten().flatten().collect()
 }
 
-/// Scores items with every member of a population: `[members][items]`, in the order of members and items. Results depend neither on
-/// how members are put together nor on the number of cores.
+/// Scores items with every member of a population: `[members][items]`, in the order of members and items.
 ///
-/// What all items of a member begin with is computed once for the member.
+/// On the host results depend neither on how members are put together nor on the number of cores, and what all items of a member begin with
+/// is computed once for the member. On a device ([`Llama`](crate::Llama)) members run in batches over one copy of the weights, with one read to the host a batch.
 ///
 /// # Errors
 ///
@@ -51,20 +58,26 @@ pub fn score<D: Decoder>(decoder: &D, items: &[Item]) -> Result<Vec<Scored>, Ite
 ///
 /// # Panics
 ///
-/// Panics if the noise is not of low rank on the model's matrices, or from a table ([`Decoder::can_perturb`]): such members are separate
-/// models.
+/// Panics on the host if the noise is not of low rank on the model's matrices, or from a table ([`Decoder::can_perturb`]): such members are
+/// separate models.
 #[track_caller]
-pub fn score_population<D: Decoder>(
-    decoder: &D,
+pub fn score_population<M: LanguageModel + ?Sized>(
+    model: &M,
     population: &Population,
     items: Items,
 ) -> Result<Vec<Vec<Scored>>, ItemsError> {
     items.check_whole(population)?;
-    items.check_completions(decoder, population.count())?;
+    items.check_completions(model, population.count())?;
+    Ok(model.scores(Some(population), items))
+}
+
+/// [`score_population`] on the host.
+#[track_caller]
+pub(crate) fn of_members<D: Decoder>(decoder: &D, population: &Population, items: Items) -> Vec<Vec<Scored>> {
     let scored = run_tasks(decoder, population, items.rows(), |task| {
         score_members(&mut DecoderRun::new(decoder, task), &items.of_members(&task.members, population))
     });
-    Ok(scored.into_iter().flatten().collect())
+    scored.into_iter().flatten().collect()
 }
 
 /// The scores of every member's items.

@@ -3,13 +3,16 @@
 use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::host::{Changed, Decoder};
+use crate::language_model::LanguageModel;
 use crate::load::{LoadError, ModelConfig, Weights};
 use burn::module::Module;
 use burn::tensor::Device;
+use eggroll_core::ParameterTable;
 use eggroll_core::transformer::Precision;
 use eggroll_run::replay_from;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, GenerationReport, Population};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A model that a [`Finetune`](crate::Finetune) tunes: a [`CausalModel`], whose weights are floats, or a [`QuantizedLlama`](crate::QuantizedLlama), whose
 /// weights are integers.
@@ -20,12 +23,20 @@ pub trait Tunable: Module + Sync {
     /// Patterns of the parameters that are perturbed unless roles are given.
     const PERTURBED: &'static [&'static str];
 
-    /// Reads a model, and packs it for its members.
+    /// Reads a model, and its host where that has the weights.
     ///
     /// # Errors
     ///
     /// [`LoadError`] for files that do not fit, or weights that are not finite.
-    fn open(config: &ModelConfig, weights: Weights, precision: Precision) -> Result<(Self, Self::Host), LoadError>;
+    fn open(config: &ModelConfig, weights: Weights) -> Result<(Self, OnceLock<Self::Host>), LoadError>;
+
+    /// [`CausalModel::on_device`].
+    fn on_device(&self) -> Option<&dyn LanguageModel> {
+        None
+    }
+
+    /// Packs the weights for the host, where it does not have them.
+    fn pack(&self, precision: Precision) -> Self::Host;
 
     /// Refuses settings that the weights do not learn by.
     ///
@@ -41,7 +52,7 @@ pub trait Tunable: Module + Sync {
     /// As [`EvolutionStrategy::tell`]; [`Error::Carried`].
     fn tell(
         &mut self,
-        host: &mut Self::Host,
+        host: &mut OnceLock<Self::Host>,
         strategy: &mut EvolutionStrategy,
         population: Population,
         fitness: Fitness,
@@ -54,10 +65,9 @@ pub trait Tunable: Module + Sync {
     /// As [`replay_from`].
     fn replay(
         &mut self,
-        host: &mut Self::Host,
+        host: &mut OnceLock<Self::Host>,
         path: &Path,
         strategy: EvolutionStrategy,
-        precision: Precision,
     ) -> Result<EvolutionStrategy, eggroll_run::Error>;
 
     /// A member as a model of its own.
@@ -72,10 +82,16 @@ impl<M: CausalModel> Tunable for M {
     type Host = M::Host;
     const PERTURBED: &'static [&'static str] = M::PERTURBED;
 
-    fn open(config: &ModelConfig, weights: Weights, precision: Precision) -> Result<(Self, M::Host), LoadError> {
-        let model = M::load(config, &weights, &Device::flex())?;
-        let host = model.to_host(precision);
-        Ok((model, host))
+    fn open(config: &ModelConfig, weights: Weights) -> Result<(Self, OnceLock<M::Host>), LoadError> {
+        Ok((M::load(config, &weights, &Device::flex())?, OnceLock::new()))
+    }
+
+    fn on_device(&self) -> Option<&dyn LanguageModel> {
+        CausalModel::on_device(self)
+    }
+
+    fn pack(&self, precision: Precision) -> M::Host {
+        self.to_host(precision)
     }
 
     fn check(&self, _config: &EvolutionStrategyConfig) -> Result<(), Error> {
@@ -84,30 +100,45 @@ impl<M: CausalModel> Tunable for M {
 
     fn tell(
         &mut self,
-        host: &mut M::Host,
+        host: &mut OnceLock<M::Host>,
         strategy: &mut EvolutionStrategy,
         population: Population,
         fitness: Fitness,
     ) -> Result<(GenerationReport, Changed), Error> {
         let table = population.perturbation().table.clone();
         let report = strategy.tell(self, population, fitness)?;
-        let changed = if report.stepped { self.update_host(host, &table) } else { Changed::default() };
+        let changed = if report.stepped { follow(self, host, Some(&table)) } else { Changed::default() };
         Ok((report, changed))
     }
 
     fn replay(
         &mut self,
-        host: &mut M::Host,
+        host: &mut OnceLock<M::Host>,
         path: &Path,
         strategy: EvolutionStrategy,
-        precision: Precision,
     ) -> Result<EvolutionStrategy, eggroll_run::Error> {
         let (strategy, model) = replay_from(path, strategy, self.clone(), None)?;
-        (*self, *host) = (model.clone(), model.to_host(precision));
+        *self = model;
+        host.take();
         Ok(strategy)
     }
 
     fn member(&self, population: &Population, member: usize, precision: Precision) -> Result<M::Host, Error> {
         Ok(population.member(self, member).to_host(precision))
+    }
+}
+
+/// A model has changed, in these parameters or in any: what of the host is packed follows.
+pub(crate) fn follow<M: CausalModel>(
+    model: &M,
+    host: &mut OnceLock<M::Host>,
+    changed: Option<&ParameterTable>,
+) -> Changed {
+    match (CausalModel::on_device(model), changed, host.get_mut()) {
+        (None, Some(table), Some(host)) => model.update_host(host, table),
+        _ => {
+            host.take();
+            Changed::default()
+        }
     }
 }

@@ -82,8 +82,12 @@ impl RmsNorm {
         let (dims, [d_model]) = (input.dims(), self.gamma.shape().dims());
         assert!(dims[D - 1] == d_model, "RMS norm: the input {dims:?} does not fit the gain [{d_model}]");
         per_member::check_rows(&parameter, &dims);
+        let normalized = rms_normalized(input, self.epsilon as f32);
+        if parameter.is_frozen() {
+            return normalized * self.gamma.val().unsqueeze();
+        }
         let gain = parameter.vector(&self.gamma); // [members, d_model]
-        scale_and_shift(rms_normalized(input, self.epsilon as f32), D - 1, gain, None)
+        scale_and_shift(normalized, D - 1, gain, None)
     }
 }
 

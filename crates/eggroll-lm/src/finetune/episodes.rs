@@ -3,7 +3,6 @@
 use super::Finetune;
 use crate::error::Error;
 use crate::generation::{Generated, generate};
-use crate::host::Decoder;
 use crate::items::{Item, ItemsError};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
@@ -78,7 +77,7 @@ impl<M: Tunable> Finetune<M> {
         sampling: &SamplingConfig,
     ) -> Result<Vec<Played>, Error> {
         let played = self.play_members(1, reward, prompts, items, sampling, |asked, sampling| {
-            Ok(vec![generate(&self.host, &asked[0], sampling)?])
+            Ok(vec![generate(self.runner(), &asked[0], sampling)?])
         })?;
         Ok(played.into_iter().flatten().collect())
     }
@@ -144,7 +143,7 @@ impl<M: Tunable> Finetune<M> {
         if let Some(reply) = reward.reply(prompt, &played.turns) {
             let tokens = self.tokenizer.encode(&reply)?;
             let needed = played.tokens.len() + tokens.len() + sampling.max_tokens;
-            if !tokens.is_empty() && needed <= self.host.context_length() {
+            if !tokens.is_empty() && needed <= self.runner().limits().context {
                 played.tokens.extend(tokens);
                 played.turns.push(reply);
                 played.open = true;

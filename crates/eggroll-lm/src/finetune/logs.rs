@@ -36,8 +36,7 @@ impl<M: Tunable> Finetune<M> {
     pub fn with_replay_log(self, path: impl AsRef<Path>) -> Result<Self, Error> {
         // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
         self.with_log(path.as_ref(), |finetune, path| {
-            let (strategy, precision) = (finetune.strategy.clone(), finetune.config.precision);
-            finetune.model.replay(&mut finetune.host, path, strategy, precision)
+            finetune.model.replay(&mut finetune.host, path, finetune.strategy.clone())
         })
     }
 }
@@ -75,12 +74,11 @@ impl<M: CausalModel> Finetune<M> {
         self.with_log(path.as_ref(), |finetune, path| {
             let (strategy, model) = (finetune.strategy.clone(), finetune.model.clone());
             let again = |model: &M, population: &Population| {
-                model.update_host(&mut finetune.host, &population.perturbation().table);
+                finetune.take_model(model, Some(&population.perturbation().table));
                 Ok(finetune.ask_some(population, 0..2, &lesson(population.generation()))?.fitness)
             };
             let (strategy, model) = replay_evaluated(path, strategy, model, None, again)?;
-            finetune.model = model;
-            finetune.host = finetune.model.to_host(finetune.config.precision);
+            finetune.take_model(&model, None);
             Ok(strategy)
         })
     }
@@ -99,22 +97,23 @@ impl<M: CausalModel> Finetune<M> {
     ) -> Result<Verification, Error> {
         self.check_fresh("verify")?;
         let (strategy, first) = (self.strategy.clone(), self.model.clone());
-        let mut host_is_of = strategy.generation();
+        let mut model_is_of = strategy.generation();
         let ask = |model: &M, population: &Population, members: Range<usize>| {
-            if host_is_of != population.generation() {
-                host_is_of = population.generation();
-                model.update_host(&mut self.host, &population.perturbation().table);
+            if model_is_of != population.generation() {
+                model_is_of = population.generation();
+                self.take_model(model, Some(&population.perturbation().table));
             }
             Ok(self.ask_some(population, members, &lesson(population.generation())?)?.fitness)
         };
-        let verified = verify(path.as_ref(), strategy, first, config, ask).map_err(other_settings);
-        let result = verified.map(|Verified { strategy, model, evaluated, members }| {
-            (self.strategy, self.model) = (strategy, model);
-            self.steps = self.strategy.generation();
-            Verification { steps: self.steps, evaluated, members }
-        });
-        self.host = self.model.to_host(self.config.precision);
-        result
+        let verified = verify(path.as_ref(), strategy, first.clone(), config, ask).map_err(other_settings);
+        if verified.is_err() {
+            self.take_model(&first, None);
+        }
+        let Verified { strategy, model, evaluated, members } = verified?;
+        self.take_model(&model, None);
+        self.strategy = strategy;
+        self.steps = self.strategy.generation();
+        Ok(Verification { steps: self.steps, evaluated, members })
     }
 }
 

@@ -5,27 +5,28 @@ use crate::error::Error;
 use crate::generation::{Generated, generate, generate_population};
 use crate::host::Decoder;
 use crate::items::{Item, Items};
+use crate::language_model::LanguageModel;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score, score_population};
 use crate::tunable::Tunable;
 use eggroll_train::Population;
 
 impl<M: Tunable> Finetune<M> {
-    /// Scores items with all members: `[members][items]`. Members whose noise is not of low rank, or from a table, are packed one after the
-    /// other.
+    /// Scores items with all members: `[members][items]`. On the host, members whose noise is not of low rank, or from a table, are packed one
+    /// after the other.
     ///
     /// # Errors
     ///
     /// [`Error::Items`] for items that do not fit the model or the population.
     pub fn score_members(&self, population: &Population, items: Items) -> Result<Vec<Vec<Scored>>, Error> {
-        if self.host.can_perturb(population.perturbation()) {
-            return Ok(score_population(&self.host, population, items)?);
+        if let Some(model) = self.together(population) {
+            return Ok(score_population(model, population, items)?);
         }
         self.each_member(population, items, |host, items| Ok(score(host, items)?))
     }
 
-    /// Continues prompts with all members: `[members][prompts]`. Members whose noise is not of low rank are packed one after the other,
-    /// and all draw alike in every step.
+    /// Continues prompts with all members: `[members][prompts]`. On the host, members whose noise is not of low rank are packed one after the
+    /// other, and all draw alike in every step.
     ///
     /// # Errors
     ///
@@ -36,10 +37,16 @@ impl<M: Tunable> Finetune<M> {
         prompts: Items,
         sampling: &SamplingConfig,
     ) -> Result<Vec<Vec<Generated>>, Error> {
-        if self.host.can_perturb(population.perturbation()) {
-            return Ok(generate_population(&self.host, population, prompts, sampling)?);
+        if let Some(model) = self.together(population) {
+            return Ok(generate_population(model, population, prompts, sampling)?);
         }
         self.each_member(population, prompts, |host, prompts| Ok(generate(host, prompts, sampling)?))
+    }
+
+    /// What runs the members together: the model on its device, or the host for noise of low rank.
+    fn together(&self, population: &Population) -> Option<&dyn LanguageModel> {
+        let on_host = || self.host().can_perturb(population.perturbation()).then(|| self.runner());
+        self.model.on_device().or_else(on_host)
     }
 
     fn each_member<R>(

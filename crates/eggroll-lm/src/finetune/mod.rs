@@ -23,24 +23,28 @@ pub use written::{Questions, WrittenLesson};
 
 use crate::causal::CausalModel;
 use crate::error::Error;
-use crate::host::Decoder;
+use crate::host::Changed;
 use crate::items::Item;
+use crate::language_model::LanguageModel;
 use crate::load::{ChatTemplate, Message, Pretrained, SavedDtype, Tokenizer, save_model};
 use crate::quantized::QuantizedLlama;
 use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
-use crate::tunable::Tunable;
+use crate::tunable::{Tunable, follow};
+use eggroll_core::ParameterTable;
 use eggroll_run::ReplayLog;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A pretrained language model that is being fine-tuned.
 ///
 /// A step asks all members the same prompts or examples, scores what they answer, and moves the model:
 /// [`learn`](Self::learn) for completions that are given, [`learn_from`](Self::learn_from) for a [`Reward`](crate::reward::Reward) of what
 /// the members write. The mean of the members, [`model`](Self::model), is a Burn module with float32 weights; members run on a copy of it
-/// on the host, packed in the [precision](FinetuneConfig::precision) of the configuration.
+/// on the host, packed in the [precision](FinetuneConfig::precision) of the configuration. Members of a [`Llama`](crate::Llama) that was loaded to
+/// another device ([`init_with`](FinetuneConfig::init_with)) run there, on the model's own weights.
 ///
 /// # Example
 ///
@@ -64,7 +68,8 @@ use std::path::Path;
 pub struct Finetune<M: Tunable> {
     config: FinetuneConfig,
     model: M,
-    host: M::Host,
+    /// Packed when it is asked for; empty while the model has changed.
+    host: OnceLock<M::Host>,
     strategy: EvolutionStrategy,
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
@@ -81,11 +86,11 @@ impl FinetuneConfig {
     /// [`Error::Load`] for weights that are missing, do not fit or are not finite; [`Error::Train`] for invalid settings.
     pub fn init<M: Tunable>(self, pretrained: Pretrained) -> Result<Finetune<M>, Error> {
         let Pretrained { config, weights, tokenizer, chat_template } = pretrained;
-        let (model, host) = M::open(&config, weights, self.precision)?;
+        let (model, host) = M::open(&config, weights)?;
         self.init_of(model, host, (tokenizer, chat_template))
     }
 
-    /// [`init`](Self::init) with a model that is loaded already.
+    /// [`init`](Self::init) with a model that is loaded already, to any device: that of a [`Llama`](crate::Llama) is where its members run.
     ///
     /// # Errors
     ///
@@ -96,14 +101,13 @@ impl FinetuneConfig {
         tokenizer: Tokenizer,
         template: Option<ChatTemplate>,
     ) -> Result<Finetune<M>, Error> {
-        let host = model.to_host(self.precision);
-        self.init_of(model, host, (tokenizer, template))
+        self.init_of(model, OnceLock::new(), (tokenizer, template))
     }
 
     fn init_of<M: Tunable>(
         self,
         model: M,
-        host: M::Host,
+        host: OnceLock<M::Host>,
         (tokenizer, template): (Tokenizer, Option<ChatTemplate>),
     ) -> Result<Finetune<M>, Error> {
         let config = self.strategy::<M>();
@@ -132,9 +136,14 @@ impl<M: Tunable> Finetune<M> {
         &self.model
     }
 
-    /// The model as members run it.
+    /// The model on the host, as members run it unless they run on a device.
     pub fn host(&self) -> &M::Host {
-        &self.host
+        self.host.get_or_init(|| self.model.pack(self.config.precision))
+    }
+
+    /// The model as it runs without noise, and for members whose noise is of low rank.
+    fn runner(&self) -> &dyn LanguageModel {
+        self.model.on_device().unwrap_or_else(|| self.host())
     }
 
     /// The strategy; in [`Lessons`](crate::Lessons) that of before the run, whose own is handed to them.
@@ -215,7 +224,7 @@ impl<M: Tunable> Finetune<M> {
     ///
     /// [`Error::Items`] for no items, or items that do not fit the model.
     pub fn score(&self, items: &[Item]) -> Result<Vec<Scored>, Error> {
-        Ok(score(&self.host, items)?)
+        Ok(score(self.runner(), items)?)
     }
 
     /// `exp` of the mean negative log-probability of a text's tokens, read in windows of `window` tokens (at least 2, at most the model's
@@ -229,7 +238,7 @@ impl<M: Tunable> Finetune<M> {
         if tokens.len() < 2 {
             return Err(Error::ShortText { tokens: tokens.len() });
         }
-        let window = window.min(self.host.context_length()).max(2);
+        let window = window.min(self.runner().limits().context).max(2);
         let parts = tokens.chunks(window).filter(|part| part.len() > 1);
         let items: Vec<Item> = parts.map(|part| Item::new(&part[..1], &part[1..])).collect();
         let scored = self.score(&items)?;
@@ -248,7 +257,7 @@ impl<M: Tunable> Finetune<M> {
     /// no probabilities, [`Error::Load`] if the tokenizer fails.
     pub fn complete(&self, prompts: &[Prompt], sampling: &SamplingConfig) -> Result<Vec<Completion>, Error> {
         let items = self.prompts(prompts)?;
-        let generated = crate::generation::generate(&self.host, &items, &self.stopping(sampling))?;
+        let generated = crate::generation::generate(self.runner(), &items, &self.stopping(sampling))?;
         if let Some(prompt) = generated.iter().position(|generated| !generated.finite) {
             return Err(Error::NoNextToken { prompt, tokens: generated[prompt].tokens.len() });
         }
@@ -280,6 +289,12 @@ impl<M: Tunable> Finetune<M> {
 }
 
 impl<M: CausalModel> Finetune<M> {
+    /// Takes another model over, which differs in these parameters or in any.
+    fn take_model(&mut self, model: &M, changed: Option<&ParameterTable>) -> Changed {
+        self.model = model.clone(); // tensors are shared
+        follow(model, &mut self.host, changed)
+    }
+
     /// Saves the model as a folder that Hugging Face's transformers reads: `model.safetensors`, `config.json`, the tokenizer.
     ///
     /// # Errors
@@ -299,6 +314,6 @@ impl Finetune<QuantizedLlama> {
     ///
     /// [`Error::Load`] for a model of SafeTensors, and if a file cannot be read or written; nothing is half written.
     pub fn save_gguf(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        Ok(self.model.write_gguf(&self.host, path.as_ref())?)
+        Ok(self.model.write_gguf(self.host(), path.as_ref())?)
     }
 }

@@ -25,7 +25,9 @@ impl<M: Tunable> Finetune<M> {
         if !population.credit().projects(tokens) {
             return None;
         }
-        population.note_rows(CompletionRows::new(&self.host, &population.perturbation().table, items).by_token());
+        population.note_rows(
+            CompletionRows::new(self.host(), &population.perturbation().table, items).by_token(&population.device()),
+        );
         let of_member = |items: &Vec<Scored>| items.iter().flat_map(|item| item.log_probabilities.clone()).collect();
         Some(of_parts(&scored.iter().map(of_member).collect::<Vec<_>>()))
     }
@@ -49,7 +51,9 @@ impl<M: Tunable> Finetune<M> {
             Item::new(item.prompt(), &[&played.tokens[item.prompt().len()..], &[0]].concat())
         };
         let items: Vec<Item> = items.iter().zip(&played).map(answered).collect();
-        population.note_rows(CompletionRows::new(&self.host, &population.perturbation().table, &items).by_item());
+        population.note_rows(
+            CompletionRows::new(self.host(), &population.perturbation().table, &items).by_item(&population.device()),
+        );
         Ok(Some(of_parts(scores)))
     }
 }

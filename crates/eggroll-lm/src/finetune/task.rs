@@ -78,29 +78,17 @@ impl<M: CausalModel> Finetune<M> {
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(error) => {
-                (self.steps, _) = (0, self.follow(&first, None));
+                (self.steps, _) = (0, self.take_model(&first, None));
                 return Err(error.into());
             }
         };
         self.strategy = outcome.strategy;
         // Replicas that only evaluate are a step behind.
         if done != Some(self.strategy.generation()) {
-            self.follow(&outcome.model, None);
+            self.take_model(&outcome.model, None);
         }
         self.steps = self.strategy.generation();
         Ok(outcome.stop)
-    }
-
-    /// Takes over a model of the run: all of it, or what of the parameters of a table has changed.
-    fn follow(&mut self, model: &M, table: Option<&ParameterTable>) -> Changed {
-        self.model = model.clone(); // tensors are shared
-        match table {
-            Some(table) => self.model.update_host(&mut self.host, table),
-            None => {
-                self.host = self.model.to_host(self.config.precision);
-                Changed::default()
-            }
-        }
     }
 }
 
@@ -128,7 +116,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), UserError> {
-        self.finetune.follow(model, None);
+        self.finetune.take_model(model, None);
         self.now_at(strategy.generation());
         self.table = Some(strategy.parameters().clone());
         self.lessons.begin(self.finetune, strategy)
@@ -138,7 +126,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
         self.asked = None;
         // The replica that leads has it since `after_generation`.
         if self.done != Some(strategy.generation()) {
-            self.finetune.follow(model, Some(strategy.parameters()));
+            self.finetune.take_model(model, Some(strategy.parameters()));
             self.now_at(strategy.generation());
         }
         self.lessons.before_generation(self.finetune, strategy)
@@ -153,7 +141,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     }
 
     fn evaluate_again(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
-        self.finetune.follow(model, Some(&population.perturbation().table));
+        self.finetune.take_model(model, Some(&population.perturbation().table));
         let lesson = self.lessons.lesson(population.generation())?;
         Ok(self.finetune.ask_some(population, 0..2, &lesson)?.fitness)
     }
@@ -161,7 +149,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, UserError> {
         let (report, times) = (generation.report, generation.times);
         let changed = match report.stepped {
-            true => self.finetune.follow(generation.model, self.table.as_ref()),
+            true => self.finetune.take_model(generation.model, self.table.as_ref()),
             false => Changed::default(),
         };
         self.now_at(report.generation + 1);

@@ -1,5 +1,6 @@
 //! A layer of the Llama architecture, on tensors.
 
+use super::cache::LayerCache;
 use crate::load::{LayerAttention, LlamaConfig};
 use burn::module::Module;
 use burn::tensor::{Bool, Device, Tensor, activation};
@@ -73,14 +74,14 @@ pub(super) struct Positions {
     pub windowed: Option<LayerPositions>,
 }
 
-/// What a layer needs of the positions.
+/// What a layer needs of the positions. Axes of length 1 are shared by rows and heads.
 pub(super) struct LayerPositions {
-    /// `[length, head_dim/2]`
-    pub cosines: Tensor<2>,
-    /// `[length, head_dim/2]`
-    pub sines: Tensor<2>,
-    /// `[length, length]`, true where a position must not look.
-    pub hidden: Tensor<2, Bool>,
+    /// `[rows or 1, 1, length, head_dim/2]`
+    pub cosines: Tensor<4>,
+    /// `[rows or 1, 1, length, head_dim/2]`
+    pub sines: Tensor<4>,
+    /// `[rows or 1, 1, length, slots]`, true where a position must not look.
+    pub hidden: Tensor<4, Bool>,
 }
 
 impl Positions {
@@ -167,9 +168,9 @@ impl LlamaLayer {
         NORMS.into_iter().zip(norms).filter_map(|(name, norm)| Some((name, norm?)))
     }
 
-    /// `[rows, length, hidden_size]` to the same.
-    pub(super) fn forward(&self, x: Tensor<3>, positions: &Positions) -> Tensor<3> {
-        let attended = self.self_attn.forward(self.input_layernorm.forward(x.clone()), positions);
+    /// `[rows, length, hidden_size]` to the same; with a cache, of the tokens behind those in it.
+    pub(super) fn forward(&self, x: Tensor<3>, positions: &Positions, cache: Option<&mut LayerCache>) -> Tensor<3> {
+        let attended = self.self_attn.forward(self.input_layernorm.forward(x.clone()), positions, cache);
         let (Some(before), Some(behind)) = (&self.pre_feedforward_layernorm, &self.post_feedforward_layernorm) else {
             let x = x + attended;
             return x.clone() + self.mlp.forward(self.post_attention_layernorm.forward(x));
@@ -205,27 +206,31 @@ fn named<T>(layers: [T; 7]) -> [(&'static str, T); 7] {
 }
 
 impl LlamaAttention {
-    fn forward(&self, x: Tensor<3>, positions: &Positions) -> Tensor<3> {
+    fn forward(&self, x: Tensor<3>, positions: &Positions, cache: Option<&mut LayerCache>) -> Tensor<3> {
         let [rows, length, _] = x.dims();
         let positions = positions.of(self.kind);
         let (heads, kv_heads, dim) = (self.heads, self.kv_heads, self.head_dim);
         let split = |y: Tensor<3>, heads| y.reshape([rows, length, heads, dim]).swap_dims(1, 2); // [rows, heads, length, head_dim]
-        let shared = |y: Tensor<4>| {
-            let group = heads / kv_heads;
-            // [rows, kv_heads, group, length, head_dim] to [rows, heads, length, head_dim]
-            y.unsqueeze_dim::<5>(2).repeat_dim(2, group).reshape([rows, heads, length, dim])
-        };
         let placed = |y: Tensor<4>, norm: &Option<RmsNorm>| {
             let y = norm.as_ref().map_or(y.clone(), |norm| norm.forward(y));
             if self.kind.rotary { rotated(y, positions) } else { y }
         };
         let q = placed(split(self.q_proj.forward(x.clone()), heads), &self.q_norm);
-        let k = shared(placed(split(self.k_proj.forward(x.clone()), kv_heads), &self.k_norm));
-        let v = shared(split(self.v_proj.forward(x), kv_heads));
-        let scores = q.matmul(k.swap_dims(2, 3)) / (self.divisor as f64).sqrt(); // [rows, heads, length, length]
+        let k = placed(split(self.k_proj.forward(x.clone()), kv_heads), &self.k_norm);
+        let new = [k, split(self.v_proj.forward(x), kv_heads)];
+        let [k, v] = match cache {
+            Some(cache) => cache.append(new),
+            None => new,
+        };
+        // Heads of queries that share one of keys and values are rows of one product.
+        let (slots, together) = (k.dims()[2], heads / kv_heads * length);
+        let scores =
+            q.reshape([rows, kv_heads, together, dim]).matmul(k.swap_dims(2, 3)) / (self.divisor as f64).sqrt();
         let scores = self.cap.map_or(scores.clone(), |cap| (scores / cap).tanh() * cap);
-        let scores = scores.mask_fill(positions.hidden.clone().unsqueeze::<4>(), f32::NEG_INFINITY);
-        let y = activation::softmax(scores, 3).matmul(v); // [rows, heads, length, head_dim]
+        let scores = scores.reshape([rows, heads, length, slots]);
+        let shares = activation::softmax(scores.mask_fill(positions.hidden.clone(), f32::NEG_INFINITY), 3);
+        let y = shares.reshape([rows, kv_heads, together, slots]).matmul(v); // [rows, kv_heads, group · length, head_dim]
+        let y = y.reshape([rows, heads, length, dim]);
         self.o_proj.forward(y.swap_dims(1, 2).reshape([rows, length, heads * dim]))
     }
 }
@@ -249,7 +254,7 @@ fn gelu(x: Tensor<3>) -> Tensor<3> {
 fn rotated(x: Tensor<4>, positions: &LayerPositions) -> Tensor<4> {
     let half = x.dims()[3] / 2;
     let (first, second) = (x.clone().slice_dim(3, 0..half), x.slice_dim(3, half..2 * half));
-    let (cosines, sines) = (positions.cosines.clone().unsqueeze::<4>(), positions.sines.clone().unsqueeze::<4>());
+    let (cosines, sines) = (positions.cosines.clone(), positions.sines.clone());
     let turned = first.clone() * cosines.clone() - second.clone() * sines.clone();
     Tensor::cat(vec![turned, second * cosines + first * sines], 3)
 }

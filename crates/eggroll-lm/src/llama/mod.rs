@@ -1,9 +1,11 @@
 //! The Llama architecture: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
 
+mod cache;
 mod layer;
 mod model;
 mod rotary;
 
+pub(crate) use cache::KvCache;
 pub use layer::{LlamaAttention, LlamaLayer, LlamaMlp};
 pub use model::Llama;
 pub(crate) use rotary::Frequencies;

@@ -1,17 +1,18 @@
 //! A model of the Llama architecture.
 
+use super::cache::KvCache;
 use super::layer::{LayerPositions, LlamaLayer, Positions};
 use super::rotary::Frequencies;
 use crate::load::{LlamaConfig, ModelConfig};
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Device, Int, Tensor};
 use eggroll_nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 
 /// A decoder of the Llama architecture (Touvron et al., arXiv 2302.13971) or of a relative that [`LlamaConfig`] describes, of perturbed
 /// modules: inside `evaluate` its rows are those of all members. Parameters have the names that files of weights use, without the leading `model.`.
 ///
-/// [`forward`](Self::forward) runs on every backend. On CPUs [`HostLlama`](crate::HostLlama) is many times faster: it scores and
-/// generates for a population without tensors.
+/// It runs on every backend, and scores and continues texts for all members of a population there
+/// ([`LanguageModel`](crate::LanguageModel)). On CPUs [`HostLlama`](crate::HostLlama) is many times faster, which needs no tensors.
 #[derive(Module, Debug)]
 #[module(custom_display)]
 pub struct Llama {
@@ -68,12 +69,34 @@ impl Llama {
         let [_, length] = tokens.dims();
         let context = self.config.context_length;
         assert!(length <= context, "Llama: {length} tokens, but the context is {context} tokens");
-        let positions = self.positions(length, &tokens.device());
-        let x = self.embed_tokens.forward(tokens); // [rows, length, hidden_size]
-        let mut x = self.config.gemma.map_or(x.clone(), |_| x * (self.config.hidden_size as f64).sqrt());
-        for layer in &self.layers {
-            x = layer.forward(x, &positions);
-        }
+        self.head(self.hidden_rows(tokens))
+    }
+
+    /// Rows behind the last layer, `[rows, length]` to `[rows, length, hidden_size]`.
+    pub(crate) fn hidden_rows(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let ([_, length], device) = (tokens.dims(), tokens.device());
+        let of = |frequencies: &Frequencies, hidden: Tensor<2, Bool>| {
+            let [cosines, sines] = frequencies.tensors(length, (&device, self.dtype()));
+            LayerPositions { cosines: cosines.unsqueeze(), sines: sines.unsqueeze(), hidden: hidden.unsqueeze() }
+        };
+        let (frequencies, own) = Frequencies::of(&self.config);
+        let future = Tensor::<2, Bool>::tril_mask([length, length], 0, &device);
+        let windowed = self.config.window.map(|window| {
+            // Keys that are `positions` and more behind.
+            let past = Tensor::<2, Bool>::triu_mask([length, length], 1 - window.positions.min(length) as i64, &device);
+            of(own.as_ref().unwrap_or(&frequencies), future.clone().bool_or(past))
+        });
+        self.through_layers(tokens, &Positions { full: of(&frequencies, future), windowed }, None)
+    }
+
+    /// [`hidden_rows`](Self::hidden_rows) of the tokens behind those that the cache has, which has them too afterwards.
+    pub(crate) fn next_hidden_rows(&self, tokens: Tensor<2, Int>, cache: &mut KvCache) -> Tensor<3> {
+        let positions = cache.advance(tokens.dims()[1]);
+        self.through_layers(tokens, &positions, Some(cache))
+    }
+
+    /// Logits of hidden rows.
+    pub(crate) fn head<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let x = self.norm.forward(x);
         let logits = match &self.lm_head {
             Some(head) => head.forward(x),
@@ -85,25 +108,28 @@ impl Llama {
         }
     }
 
-    fn positions(&self, length: usize, device: &Device) -> Positions {
-        let of = |frequencies: &Frequencies, hidden| {
-            let (mut cosines, mut sines) = (Vec::new(), Vec::new());
-            (0..length).for_each(|position| frequencies.push(position, &mut cosines, &mut sines));
-            let shape = [length, frequencies.half()];
-            LayerPositions {
-                cosines: Tensor::from_data(TensorData::new(cosines, shape), device),
-                sines: Tensor::from_data(TensorData::new(sines, shape), device),
-                hidden,
-            }
-        };
-        let (frequencies, own) = Frequencies::of(&self.config);
-        let future = Tensor::<2, Bool>::tril_mask([length, length], 0, device);
-        let windowed = self.config.window.map(|window| {
-            // Keys that are `positions` and more behind.
-            let past = Tensor::<2, Bool>::triu_mask([length, length], 1 - window.positions.min(length) as i64, device);
-            of(own.as_ref().unwrap_or(&frequencies), future.clone().bool_or(past))
-        });
-        Positions { full: of(&frequencies, future), windowed }
+    fn through_layers(
+        &self,
+        tokens: Tensor<2, Int>,
+        positions: &Positions,
+        mut cache: Option<&mut KvCache>,
+    ) -> Tensor<3> {
+        let x = self.embed_tokens.forward(tokens); // [rows, length, hidden_size]
+        let mut x = self.config.gemma.map_or(x.clone(), |_| x * (self.config.hidden_size as f64).sqrt());
+        for (index, layer) in self.layers.iter().enumerate() {
+            x = layer.forward(x, positions, cache.as_deref_mut().map(|cache| cache.layer(index)));
+        }
+        x
+    }
+
+    /// Where the weights are.
+    pub(crate) fn device(&self) -> Device {
+        self.embed_tokens.weight.val().device()
+    }
+
+    /// The type of weights and activations.
+    pub(crate) fn dtype(&self) -> DType {
+        self.embed_tokens.weight.val().dtype()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Angles of rotary positions.
 
 use crate::load::{LlamaConfig, RopeScaling};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 
 /// Angles per position, one for each pair of a head's dimensions: `θ^(−2i/head_dim)`, divided as the configuration's scaling says.
 #[derive(Clone, Debug)]
@@ -23,6 +24,14 @@ impl Frequencies {
     /// Pairs of a head.
     pub(crate) fn half(&self) -> usize {
         self.0.len()
+    }
+
+    /// Cosines and sines of the angles of positions from 0 on, `[positions, half]` each.
+    pub(crate) fn tensors(&self, positions: usize, (device, dtype): (&Device, DType)) -> [Tensor<2>; 2] {
+        let [mut cosines, mut sines] = [Vec::new(), Vec::new()];
+        (0..positions).for_each(|position| self.push(position, &mut cosines, &mut sines));
+        let shape = [positions, self.half()];
+        [cosines, sines].map(|values| Tensor::from_data(TensorData::new(values, shape), (device, dtype)))
     }
 
     /// Appends the cosines and sines of a position's angles.

@@ -22,7 +22,7 @@ use eggroll_train::{
 };
 use serde::Serialize;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A Llama in blocks of integers, ggml's Q8_0 or Q4_0, which a [`Finetune`](crate::Finetune) moves where they are: there is no float copy of the weights, and the tuned
 /// model is [written back](crate::Finetune::save_gguf) in the quantization of its file. Matrices that a file stores otherwise are rounded to Q8_0.
@@ -134,11 +134,15 @@ impl Tunable for QuantizedLlama {
     type Host = HostLlama;
     const PERTURBED: &'static [&'static str] = <Llama as crate::CausalModel>::PERTURBED;
 
-    fn open(config: &ModelConfig, weights: Weights, _precision: Precision) -> Result<(Self, HostLlama), LoadError> {
+    fn open(config: &ModelConfig, weights: Weights) -> Result<(Self, OnceLock<HostLlama>), LoadError> {
         match config {
-            ModelConfig::Llama(config) => Self::read(config, weights),
+            ModelConfig::Llama(config) => Self::read(config, weights).map(|(outline, host)| (outline, host.into())),
             _ => Err(LoadError::config("model_type", "rwkv7", "a relative of Llama: `Rwkv7` is tuned in floats")),
         }
+    }
+
+    fn pack(&self, _precision: Precision) -> HostLlama {
+        unreachable!("the host of a quantized model is read with it, and nothing takes it away")
     }
 
     fn check(&self, config: &EvolutionStrategyConfig) -> Result<(), Error> {
@@ -154,7 +158,7 @@ impl Tunable for QuantizedLlama {
 
     fn tell(
         &mut self,
-        host: &mut HostLlama,
+        host: &mut OnceLock<HostLlama>,
         strategy: &mut EvolutionStrategy,
         population: Population,
         fitness: Fitness,
@@ -166,6 +170,7 @@ impl Tunable for QuantizedLlama {
         let Some(weights) = weights.filter(|_| report.stepped) else { return Ok((report, Changed::default())) };
         let rate = report.learning_rate as f32;
         let table = &perturbation.table;
+        let host = host.get_mut().expect("it was read with the model");
         let changed = host.move_blocks(
             |number, id, shape| {
                 let trained = table.position(id).filter(|_| table.is_trained(id));
@@ -183,10 +188,9 @@ impl Tunable for QuantizedLlama {
 
     fn replay(
         &mut self,
-        host: &mut HostLlama,
+        host: &mut OnceLock<HostLlama>,
         path: &Path,
         strategy: EvolutionStrategy,
-        _precision: Precision,
     ) -> Result<EvolutionStrategy, eggroll_run::Error> {
         let outline = self.clone();
         replay_with(path, strategy, &outline, None, |strategy, population, fitness| {

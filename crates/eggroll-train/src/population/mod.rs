@@ -141,6 +141,11 @@ impl Population {
         Enclosing::here().run(evaluation)
     }
 
+    /// Bytes of memory that an evaluation may use, if known: of the device where the model is.
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.memory_limit
+    }
+
     /// What weights learn from: `Mean` where they [cannot](crate::EvolutionStrategy::credit) learn by part.
     pub fn credit(&self) -> Credit {
         self.credit

@@ -1,0 +1,40 @@
+//! Members on the device of their model: rows of tensors, in batches over one copy of the weights.
+//!
+//! A batch runs in the scope of its members, where the model's layers are perturbed: noise is that of the host's members, and of any kind.
+
+mod batches;
+mod generation;
+mod scoring;
+
+use crate::generation::Generated;
+use crate::items::Items;
+use crate::language_model::{LanguageModel, TokenLimits};
+use crate::llama::Llama;
+use crate::sampling::SamplingConfig;
+use crate::scoring::Scored;
+use burn::tensor::Tensor;
+use eggroll_core::counters;
+use eggroll_train::Population;
+
+/// On the model's device, whichever it is; on CPUs [`HostLlama`](crate::HostLlama) is many times faster.
+impl LanguageModel for Llama {
+    fn limits(&self) -> TokenLimits {
+        TokenLimits { vocabulary: self.config().vocab_size, context: self.config().context_length }
+    }
+
+    #[track_caller]
+    fn scores(&self, population: Option<&Population>, items: Items) -> Vec<Vec<Scored>> {
+        scoring::scores(self, population, items)
+    }
+
+    #[track_caller]
+    fn texts(&self, population: Option<&Population>, prompts: Items, sampling: &SamplingConfig) -> Vec<Vec<Generated>> {
+        generation::texts(self, population, prompts, sampling)
+    }
+}
+
+/// Reads float32 to the host.
+fn read<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    counters::add_host_read();
+    crate::values::floats(tensor)
+}
