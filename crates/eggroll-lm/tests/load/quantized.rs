@@ -3,7 +3,7 @@
 use crate::write_gguf::{GgufFile, Value, f32s, tiny};
 use eggroll_core::transformer::Precision;
 use eggroll_lm::load::Pretrained;
-use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, Llama, QuantizedLlama, Scored};
+use eggroll_lm::{CausalModel, Error, Finetune, FinetuneConfig, Item, Items, Llama, QuantizedLlama, Scored};
 use eggroll_train::Credit;
 use half::f16;
 use std::fs;
@@ -120,6 +120,35 @@ fn members_are_those_of_the_float_model() {
 
 fn scores(scored: &[Vec<Scored>]) -> Vec<f64> {
     scored.iter().map(|items| total(items)).collect()
+}
+
+/// Integers move, in expectation, by as much as floats: the slope of the one on the other is 1.
+#[test]
+fn moves_are_those_of_floats() {
+    // After one step: later ones begin with models that differ, and so do their members' scores.
+    for kind in [Kind::Q8, Kind::Q4] {
+        let (folder, path) = model(kind).write();
+        let floats =
+            || settings().with_precision(Precision::F32).init::<Llama>(Pretrained::open(&path).unwrap()).unwrap();
+        let values = |finetune: &Finetune<Llama>| -> Vec<f32> {
+            let tensors = finetune.model().tensors().filter(|(name, ..)| name.contains("_proj"));
+            tensors.flat_map(|(_, _, values)| values).collect()
+        };
+        let (first, mut in_floats, mut in_blocks) = (values(&floats()), floats(), open(&path, settings()));
+        in_floats.learn(Items::Shared(&items())).unwrap();
+        in_blocks.learn(Items::Shared(&items())).unwrap();
+        let tuned = folder.path().join("tuned.gguf");
+        in_blocks.save_gguf(&tuned).unwrap();
+        let tuned = values(&settings().init(Pretrained::open(&tuned).unwrap()).unwrap());
+        let (mut products, mut squares) = (0.0, 0.0);
+        for ((first, float), tuned) in first.iter().zip(values(&in_floats)).zip(tuned) {
+            let [expected, found] = [float - first, tuned - first].map(f64::from);
+            products += expected * found;
+            squares += expected * expected;
+        }
+        let slope = products / squares;
+        assert!((0.85..1.15).contains(&slope), "{kind:?}: {slope}");
+    }
 }
 
 #[test]
