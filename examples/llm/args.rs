@@ -172,6 +172,9 @@ pub enum PrecisionName {
     Bf16,
     /// int8 in rotated blocks: the fastest.
     Int8,
+    /// int8 with a scale for each 32 inputs, as llama.cpp has it in Q8_0.
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 #[derive(Clone, Copy)]
@@ -297,6 +300,7 @@ impl LlmSettings {
                 PrecisionName::F32 => Precision::F32,
                 PrecisionName::Bf16 => Precision::Bf16,
                 PrecisionName::Int8 => Precision::Int8,
+                PrecisionName::Q8_0 => Precision::Q8_0,
             },
         }
     }

@@ -105,3 +105,30 @@ fn completions_that_are_given() -> Result<(), eggroll::Error> {
     assert_eq!(probe.sigmas.len(), 3);
     Ok(())
 }
+
+#[test]
+fn a_gguf_file_in_its_own_quantization() -> Result<(), eggroll::Error> {
+    use eggroll::lm::Item;
+    let Some(path) = fetched::model() else { return Ok(()) };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tuned, steps) = (folder.path().join("tuned.gguf"), 1);
+    // ANCHOR: quantized
+    use eggroll::lm::load::Pretrained;
+    use eggroll::lm::{FinetuneConfig, Items, QuantizedLlama};
+
+    let config = FinetuneConfig::new().with_population_size(8);
+    let finetune = config.init::<QuantizedLlama>(Pretrained::open(&path)?)?;
+    let mut finetune = finetune.with_replay_log(folder.path().join("run.replay"))?;
+    let answer = finetune.item(&finetune.chat("Is the word \"kind\" positive or negative?")?.text(), "positive")?;
+    while finetune.steps() < steps {
+        println!("{}", finetune.learn(Items::Shared(std::slice::from_ref(&answer)))?);
+    }
+    finetune.save_gguf(&tuned)?; // llama.cpp reads it
+    // ANCHOR_END: quantized
+    let score = |item: &Item| -> Result<f32, eggroll::Error> {
+        let again = FinetuneConfig::new().init::<QuantizedLlama>(Pretrained::open(&tuned)?)?;
+        Ok(again.score(std::slice::from_ref(item))?[0].log_probability())
+    };
+    assert_eq!(score(&answer)?, finetune.score(std::slice::from_ref(&answer))?[0].log_probability());
+    Ok(())
+}

@@ -22,7 +22,7 @@ pub struct TuneArgs {
     /// and answers each with a number in a line.
     #[arg(long, value_name = "COMMAND")]
     reward: Option<String>,
-    /// Number format of the members' products in the run: f32, bf16 or int8.
+    /// Number format of the members' products in the run: f32, bf16, int8 or q8_0.
     #[arg(long, default_value_t, value_parser = precision)]
     precision: Precision,
     /// The step to end with. Default: the last one.
@@ -32,7 +32,7 @@ pub struct TuneArgs {
 
 fn precision(text: &str) -> Result<Precision, String> {
     let found = Precision::ALL.into_iter().find(|precision| precision.to_string() == text);
-    found.ok_or_else(|| "expected f32, bf16 or int8".to_owned())
+    found.ok_or_else(|| "expected f32, bf16, int8 or q8_0".to_owned())
 }
 
 /// A model that has been made again.

@@ -126,7 +126,7 @@ fn what_does_not_belong_together_is_refused() {
     says(all(&model, &["--reward", "exit"]), &["the reward \"exit\""]);
     says(all(&model, &["--reward", "echo 1; echo 2; exit"]), &["the reward \"echo 1; echo 2; exit\""]);
     says(verify(&model, &log, &["--share", "1.5"]).unwrap_err(), &["a number from 0 to 1"]);
-    says(all(&model, &["--precision", "int4"]), &["f32, bf16 or int8"]);
+    says(all(&model, &["--precision", "int4"]), &["f32, bf16, int8 or q8_0"]);
     // What was asked, and asked otherwise.
     let lessons = log.with_file_name("lessons.jsonl");
     let text = fs::read_to_string(&lessons).unwrap();
