@@ -2,7 +2,7 @@
 
 use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
-use crate::language_model::LanguageModel;
+use crate::language_model::{Generated, LanguageModel};
 use crate::run::DecoderRun;
 use crate::sampling::{SamplingConfig, SamplingError};
 use eggroll_core::transformer::MemberRow;
@@ -10,17 +10,6 @@ use eggroll_train::Population;
 
 /// Bytes of states that a task may hold.
 const STATE_BYTES: usize = 384 << 20;
-
-/// What a model wrote after a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Generated {
-    /// The tokens, without the one that ended them.
-    pub tokens: Vec<u32>,
-    /// Whether a stop token ended them, and not the limit.
-    pub stopped: bool,
-    /// Whether all logits had probabilities. Those that are NaN or +∞, or all −∞, end the text: the next token after these has none.
-    pub finite: bool,
-}
 
 /// Why nothing can be generated.
 #[derive(Clone, PartialEq, thiserror::Error)]
@@ -51,7 +40,7 @@ pub fn generate<M: LanguageModel + ?Sized>(
 ) -> Result<Vec<Generated>, GenerateError> {
     sampling.validate()?;
     let prompts = Items::Shared(prompts);
-    prompts.check_prompts(model, 2, sampling.max_tokens)?;
+    prompts.check_prompts(model.limits(), 2, sampling.max_tokens)?;
     Ok(model.texts(None, prompts, sampling).into_iter().flatten().collect())
 }
 
@@ -94,7 +83,7 @@ pub fn generate_population<M: LanguageModel + ?Sized>(
 ) -> Result<Vec<Vec<Generated>>, GenerateError> {
     sampling.validate()?;
     prompts.check_whole(population)?;
-    prompts.check_prompts(model, population.count(), sampling.max_tokens)?;
+    prompts.check_prompts(model.limits(), population.count(), sampling.max_tokens)?;
     Ok(model.texts(Some(population), prompts, sampling))
 }
 

@@ -1,6 +1,5 @@
 //! What members are asked.
 
-use crate::language_model::{LanguageModel, TokenLimits};
 use eggroll_train::Population;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -63,6 +62,15 @@ impl From<Item> for ItemTokens {
     fn from(item: Item) -> Self {
         Self { prompt: item.prompt().to_vec(), completion: item.completion().to_vec() }
     }
+}
+
+/// What a model can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenLimits {
+    /// Tokens that it knows.
+    pub vocabulary: usize,
+    /// The longest sequence, in tokens.
+    pub context: usize,
 }
 
 /// Which members are asked what.
@@ -245,22 +253,13 @@ impl<'a> Items<'a> {
     }
 
     /// Refuses what cannot be scored.
-    pub(crate) fn check_completions<M: LanguageModel + ?Sized>(
-        &self,
-        model: &M,
-        members: usize,
-    ) -> Result<(), ItemsError> {
-        self.check(members, model.limits(), None)
+    pub(crate) fn check_completions(&self, limits: TokenLimits, members: usize) -> Result<(), ItemsError> {
+        self.check(members, limits, None)
     }
 
     /// Refuses what cannot be continued by `more` tokens.
-    pub(crate) fn check_prompts<M: LanguageModel + ?Sized>(
-        &self,
-        model: &M,
-        members: usize,
-        more: usize,
-    ) -> Result<(), ItemsError> {
-        self.check(members, model.limits(), Some(more))
+    pub(crate) fn check_prompts(&self, limits: TokenLimits, members: usize, more: usize) -> Result<(), ItemsError> {
+        self.check(members, limits, Some(more))
     }
 
     fn check(&self, members: usize, limits: TokenLimits, more: Option<usize>) -> Result<(), ItemsError> {

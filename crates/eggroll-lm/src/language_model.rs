@@ -1,19 +1,39 @@
 //! What scores and continues texts: a model on the host, or one on its device.
 
-use crate::generation::{self, Generated};
-use crate::host::Decoder;
-use crate::items::Items;
+use crate::items::{Items, TokenLimits};
 use crate::sampling::SamplingConfig;
-use crate::scoring::{self, Scored};
 use eggroll_train::Population;
 
-/// What a model can read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenLimits {
-    /// Tokens that it knows.
-    pub vocabulary: usize,
-    /// The longest sequence, in tokens.
-    pub context: usize,
+/// A completion as a model judges it, read all at once (teacher forcing).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// `ln p(token | all before)` of every token of the completion.
+    pub log_probabilities: Vec<f32>,
+    /// Whether every token of the completion is the most probable one of the whole vocabulary.
+    pub exact: bool,
+}
+
+impl Scored {
+    /// `Σ_t ln p(token_t | all before)` over the tokens of the completion.
+    pub fn log_probability(&self) -> f32 {
+        self.log_probabilities.iter().sum()
+    }
+
+    /// Mean of `ln p` over the tokens of the completion.
+    pub fn mean_log_probability(&self) -> f32 {
+        self.log_probability() / self.log_probabilities.len() as f32
+    }
+}
+
+/// What a model wrote after a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// The tokens, without the one that ended them.
+    pub tokens: Vec<u32>,
+    /// Whether a stop token ended them, and not the limit.
+    pub stopped: bool,
+    /// Whether all logits had probabilities. Those that are NaN or +∞, or all −∞, end the text: the next token after these has none.
+    pub finite: bool,
 }
 
 /// A language model that runs for all members of a population together: every [`Decoder`] on the cores of the host, [`Llama`](crate::Llama) on
@@ -29,26 +49,4 @@ pub trait LanguageModel: Sync {
 
     /// Continues prompts that fit, `[members][prompts]`; without a population those of one member that has no noise.
     fn texts(&self, population: Option<&Population>, prompts: Items, sampling: &SamplingConfig) -> Vec<Vec<Generated>>;
-}
-
-impl<D: Decoder> LanguageModel for D {
-    fn limits(&self) -> TokenLimits {
-        TokenLimits { vocabulary: self.vocab_size(), context: self.context_length() }
-    }
-
-    #[track_caller]
-    fn scores(&self, population: Option<&Population>, items: Items) -> Vec<Vec<Scored>> {
-        match population {
-            Some(population) => scoring::of_members(self, population, items),
-            None => vec![scoring::without_noise(self, items.shared())],
-        }
-    }
-
-    #[track_caller]
-    fn texts(&self, population: Option<&Population>, prompts: Items, sampling: &SamplingConfig) -> Vec<Vec<Generated>> {
-        match population {
-            Some(population) => generation::of_members(self, population, prompts, sampling),
-            None => vec![generation::without_noise(self, prompts.shared(), sampling)],
-        }
-    }
 }

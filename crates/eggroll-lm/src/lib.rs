@@ -12,6 +12,7 @@ mod items;
 mod language_model;
 pub mod llama;
 pub mod load;
+mod on_host;
 mod quantized;
 pub mod reward;
 mod rows;
@@ -29,13 +30,13 @@ pub use finetune::Lessons;
 pub use finetune::{
     Completion, Episode, Finetune, FinetuneConfig, Lesson, Questions, StepReport, Verification, WrittenLesson,
 };
-pub use generation::{GenerateError, Generated, generate, generate_population};
+pub use generation::{GenerateError, generate, generate_population};
 pub use host::{Decoder, HostLlama, HostRwkv7};
-pub use items::{Item, Items, ItemsError};
-pub use language_model::{LanguageModel, TokenLimits};
+pub use items::{Item, Items, ItemsError, TokenLimits};
+pub use language_model::{Generated, LanguageModel, Scored};
 pub use llama::Llama;
 pub use quantized::QuantizedLlama;
 pub use rwkv7::Rwkv7;
 pub use sampling::{SamplingConfig, SamplingError};
-pub use scoring::{Scored, score, score_population};
+pub use scoring::{score, score_population};
 pub use tunable::Tunable;

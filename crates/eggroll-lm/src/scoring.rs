@@ -2,31 +2,10 @@
 
 use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
-use crate::language_model::LanguageModel;
+use crate::language_model::{LanguageModel, Scored};
 use crate::run::DecoderRun;
 use eggroll_core::transformer::{MemberRow, argmax, log_sum_exp};
 use eggroll_train::Population;
-
-/// A completion as a model judges it, read all at once (teacher forcing).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scored {
-    /// `ln p(token | all before)` of every token of the completion.
-    pub log_probabilities: Vec<f32>,
-    /// Whether every token of the completion is the most probable one of the whole vocabulary.
-    pub exact: bool,
-}
-
-impl Scored {
-    /// `Σ_t ln p(token_t | all before)` over the tokens of the completion.
-    pub fn log_probability(&self) -> f32 {
-        self.log_probabilities.iter().sum()
-    }
-
-    /// Mean of `ln p` over the tokens of the completion.
-    pub fn mean_log_probability(&self) -> f32 {
-        self.log_probability() / self.log_probabilities.len() as f32
-    }
-}
 
 /// Scores items with a model as it is, without noise: `[items]`.
 ///
@@ -35,7 +14,7 @@ impl Scored {
 /// [`ItemsError`] for an item without tokens, or one that is longer than the context.
 pub fn score<M: LanguageModel + ?Sized>(model: &M, items: &[Item]) -> Result<Vec<Scored>, ItemsError> {
     let items = Items::Shared(items);
-    items.check_completions(model, 2)?;
+    items.check_completions(model.limits(), 2)?;
     Ok(model.scores(None, items).into_iter().flatten().collect())
 }
 
@@ -67,7 +46,7 @@ pub fn score_population<M: LanguageModel + ?Sized>(
     items: Items,
 ) -> Result<Vec<Vec<Scored>>, ItemsError> {
     items.check_whole(population)?;
-    items.check_completions(model, population.count())?;
+    items.check_completions(model.limits(), population.count())?;
     Ok(model.scores(Some(population), items))
 }
 

@@ -20,3 +20,9 @@ pub(crate) fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32
     }
     result
 }
+
+/// Reads float32 to the host.
+pub(crate) fn read<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    eggroll_core::counters::add_host_read();
+    floats(tensor)
+}

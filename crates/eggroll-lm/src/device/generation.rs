@@ -1,11 +1,11 @@
 //! Texts: prompts padded in front of their tokens, and keys and values kept on the device.
 
 use super::batches::{Batch, TOKENS, batches};
-use super::read;
-use crate::generation::Generated;
 use crate::items::{Item, Items};
+use crate::language_model::Generated;
 use crate::llama::{KvCache, Llama};
 use crate::sampling::SamplingConfig;
+use crate::values::read;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use eggroll_core::scope;
 use eggroll_train::Population;
@@ -24,7 +24,7 @@ pub(super) fn texts(
 ) -> Vec<Vec<Generated>> {
     let lists = prompts.by_member(population);
     let longest = lists.iter().copied().flatten().map(|item| item.prompt().len()).max().unwrap_or(1);
-    let row_bytes = KvCache::row_bytes(model, longest + sampling.max_tokens);
+    let row_bytes = KvCache::row_bytes(model.config(), model.dtype(), longest + sampling.max_tokens);
     let mut texts: Vec<Vec<Generated>> = lists.iter().map(|items| Vec::with_capacity(items.len())).collect();
     let memory = population.and_then(Population::memory_limit);
     let cache_rows = memory.map_or(CACHE_BYTES, |bytes| bytes / CACHE_SHARE) / row_bytes as u64;
@@ -70,7 +70,8 @@ fn write_batch(
     let padding: Vec<usize> = prompts.iter().map(|prompt| longest - prompt.len()).collect();
     let padded = |(prompt, padding): (&Vec<u32>, &usize)| [vec![0; *padding], prompt.clone()].concat();
     let mut next: Vec<u32> = prompts.iter().zip(&padding).flat_map(padded).collect();
-    let mut cache = KvCache::new(model, &padding, longest + sampling.max_tokens - 1);
+    let mut cache =
+        KvCache::new(model.config(), (&model.device(), model.dtype()), &padding, longest + sampling.max_tokens - 1);
     for step in 0..sampling.max_tokens {
         let (length, count) = (next.len() / rows.len(), rows.len());
         let tokens: Vec<i32> = next.iter().map(|token| *token as i32).collect();

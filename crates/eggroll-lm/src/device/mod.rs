@@ -6,14 +6,13 @@ mod batches;
 mod generation;
 mod scoring;
 
-use crate::generation::Generated;
 use crate::items::Items;
-use crate::language_model::{LanguageModel, TokenLimits};
+use crate::items::TokenLimits;
+use crate::language_model::Generated;
+use crate::language_model::LanguageModel;
+use crate::language_model::Scored;
 use crate::llama::Llama;
 use crate::sampling::SamplingConfig;
-use crate::scoring::Scored;
-use burn::tensor::Tensor;
-use eggroll_core::counters;
 use eggroll_train::Population;
 
 /// On the model's device, whichever it is; on CPUs [`HostLlama`](crate::HostLlama) is many times faster.
@@ -31,10 +30,4 @@ impl LanguageModel for Llama {
     fn texts(&self, population: Option<&Population>, prompts: Items, sampling: &SamplingConfig) -> Vec<Vec<Generated>> {
         generation::texts(self, population, prompts, sampling)
     }
-}
-
-/// Reads float32 to the host.
-fn read<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    counters::add_host_read();
-    crate::values::floats(tensor)
 }

@@ -1,10 +1,10 @@
 //! Scores of items: rows padded behind their tokens, and logits only where a completion is predicted.
 
 use super::batches::{Batch, TOKENS, batches};
-use super::read;
 use crate::items::{Item, Items};
+use crate::language_model::Scored;
 use crate::llama::Llama;
-use crate::scoring::Scored;
+use crate::values::read;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use eggroll_core::ops::row_cross_entropy;
 use eggroll_train::Population;

@@ -15,7 +15,7 @@ impl<M: Tunable> Finetune<M> {
     ///
     /// The first, whose place is [`ItemsError::item`].
     pub fn check_items(&self, items: &[Item]) -> Result<(), ItemsError> {
-        Items::Shared(items).check_completions(self.runner(), 2)
+        Items::Shared(items).check_completions(self.runner().limits(), 2)
     }
 
     /// Refuses prompts that [`learn_from`](Self::learn_from) would refuse: without tokens, longer than the context with
@@ -33,6 +33,6 @@ impl<M: Tunable> Finetune<M> {
     ) -> Result<(), Error> {
         prompts.iter().try_for_each(|prompt| reward.check(prompt))?;
         sampling.validate()?;
-        Ok(Items::Shared(&self.prompts(prompts)?).check_prompts(self.runner(), 2, sampling.max_tokens)?)
+        Ok(Items::Shared(&self.prompts(prompts)?).check_prompts(self.runner().limits(), 2, sampling.max_tokens)?)
     }
 }

@@ -2,8 +2,9 @@
 
 use super::Finetune;
 use crate::error::Error;
-use crate::generation::{Generated, generate};
+use crate::generation::generate;
 use crate::items::{Item, ItemsError};
+use crate::language_model::Generated;
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
 use crate::tunable::Tunable;

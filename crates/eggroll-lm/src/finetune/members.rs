@@ -2,12 +2,14 @@
 
 use super::Finetune;
 use crate::error::Error;
-use crate::generation::{Generated, generate, generate_population};
+use crate::generation::{generate, generate_population};
 use crate::host::Decoder;
 use crate::items::{Item, Items};
+use crate::language_model::Generated;
 use crate::language_model::LanguageModel;
+use crate::language_model::Scored;
 use crate::sampling::SamplingConfig;
-use crate::scoring::{Scored, score, score_population};
+use crate::scoring::{score, score_population};
 use crate::tunable::Tunable;
 use eggroll_train::Population;
 

@@ -26,11 +26,12 @@ use crate::error::Error;
 use crate::host::Changed;
 use crate::items::Item;
 use crate::language_model::LanguageModel;
+use crate::language_model::Scored;
 use crate::load::{ChatTemplate, Message, Pretrained, SavedDtype, Tokenizer, save_model};
 use crate::quantized::QuantizedLlama;
 use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
-use crate::scoring::{Scored, score};
+use crate::scoring::score;
 use crate::tunable::{Tunable, follow};
 use eggroll_core::ParameterTable;
 use eggroll_run::ReplayLog;
@@ -282,7 +283,7 @@ impl<M: Tunable> Finetune<M> {
         }
     }
 
-    fn completion(&self, generated: &crate::generation::Generated) -> Result<Completion, Error> {
+    fn completion(&self, generated: &crate::language_model::Generated) -> Result<Completion, Error> {
         let text = self.tokenizer.decode(&generated.tokens, true)?;
         Ok(Completion { text, tokens: generated.tokens.len(), stopped: generated.stopped })
     }

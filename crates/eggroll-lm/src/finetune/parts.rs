@@ -4,10 +4,10 @@ use super::Finetune;
 use super::episodes::Played;
 use crate::error::Error;
 use crate::items::{Item, Items};
+use crate::language_model::Scored;
 use crate::reward::{Prompt, Reward};
 use crate::rows::CompletionRows;
 use crate::sampling::SamplingConfig;
-use crate::scoring::Scored;
 use crate::tunable::Tunable;
 use eggroll_train::{Fitness, Population};
 

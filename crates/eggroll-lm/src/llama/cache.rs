@@ -1,9 +1,9 @@
 //! Keys and values of a batch, kept on the device from token to token.
 
-use super::layer::{LayerPositions, Positions};
-use super::model::Llama;
+use super::positions::{LayerPositions, Positions};
 use super::rotary::Frequencies;
-use burn::tensor::{Int, Tensor, TensorData};
+use crate::load::LlamaConfig;
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Keys and values of the rows of a batch, in slots: each row begins behind its padding, so that all rows end in the same slot.
 pub(crate) struct KvCache {
@@ -27,28 +27,31 @@ pub(super) struct LayerCache {
 
 impl KvCache {
     /// Of a batch that has no token yet; `padding` is that of each row.
-    pub(crate) fn new(model: &Llama, padding: &[usize], slots: usize) -> Self {
-        let (config, device, dtype) = (model.config(), model.device(), model.dtype());
+    pub(crate) fn new(
+        config: &LlamaConfig,
+        (device, dtype): (&Device, DType),
+        padding: &[usize],
+        slots: usize,
+    ) -> Self {
         let shape = [padding.len(), config.kv_heads, slots, config.head_dim];
-        let empty = || LayerCache { kept: Some([(); 2].map(|()| Tensor::zeros(shape, (&device, dtype)))), filled: 0 };
-        let layers = model.layers.iter().map(|_| empty()).collect();
+        let empty = || LayerCache { kept: Some([(); 2].map(|()| Tensor::zeros(shape, (device, dtype)))), filled: 0 };
+        let layers = (0..config.layers).map(|_| empty()).collect();
         let padding: Vec<i32> = padding.iter().map(|slots| *slots as i32).collect();
         let shape = [padding.len(), 1];
         let (frequencies, own) = Frequencies::of(config);
-        let tensors = |frequencies: &Frequencies| frequencies.tensors(slots, (&device, dtype));
+        let tensors = |frequencies: &Frequencies| frequencies.tensors(slots, (device, dtype));
         Self {
             layers,
             filled: 0,
-            padding: Tensor::from_data(TensorData::new(padding, shape), &device),
+            padding: Tensor::from_data(TensorData::new(padding, shape), device),
             angles: tensors(&frequencies),
             window: config.window.map(|window| (window.positions, tensors(own.as_ref().unwrap_or(&frequencies)))),
         }
     }
 
     /// Bytes of a row.
-    pub(crate) fn row_bytes(model: &Llama, slots: usize) -> usize {
-        let config = model.config();
-        2 * config.layers * config.kv_heads * config.head_dim * slots * model.dtype().size()
+    pub(crate) fn row_bytes(config: &LlamaConfig, dtype: DType, slots: usize) -> usize {
+        2 * config.layers * config.kv_heads * config.head_dim * slots * dtype.size()
     }
 
     pub(super) fn layer(&mut self, index: usize) -> &mut LayerCache {

@@ -1,9 +1,10 @@
 //! A layer of the Llama architecture, on tensors.
 
 use super::cache::LayerCache;
+use super::positions::{LayerPositions, Positions};
 use crate::load::{LayerAttention, LlamaConfig};
 use burn::module::Module;
-use burn::tensor::{Bool, Device, Tensor, activation};
+use burn::tensor::{Device, Tensor, activation};
 use eggroll_nn::{Linear, LinearConfig, RmsNorm, RmsNormConfig};
 
 /// A decoder layer: `x + attention(norm(x))`, then `x + mlp(norm(x))`; in the Gemma family `x + norm(attention(norm(x)))` and
@@ -65,29 +66,6 @@ pub struct LlamaMlp {
     pub down_proj: Linear,
     #[module(skip)]
     gelu: bool,
-}
-
-/// What layers need of the positions: those that see all of them, and those with a window.
-pub(super) struct Positions {
-    pub full: LayerPositions,
-    /// `None` if no layer has a window.
-    pub windowed: Option<LayerPositions>,
-}
-
-/// What a layer needs of the positions. Axes of length 1 are shared by rows and heads.
-pub(super) struct LayerPositions {
-    /// `[rows or 1, 1, length, head_dim/2]`
-    pub cosines: Tensor<4>,
-    /// `[rows or 1, 1, length, head_dim/2]`
-    pub sines: Tensor<4>,
-    /// `[rows or 1, 1, length, slots]`, true where a position must not look.
-    pub hidden: Tensor<4, Bool>,
-}
-
-impl Positions {
-    fn of(&self, kind: LayerAttention) -> &LayerPositions {
-        self.windowed.as_ref().filter(|_| kind.windowed).unwrap_or(&self.full)
-    }
 }
 
 impl LlamaLayer {

@@ -3,6 +3,7 @@
 mod cache;
 mod layer;
 mod model;
+mod positions;
 mod rotary;
 
 pub(crate) use cache::KvCache;

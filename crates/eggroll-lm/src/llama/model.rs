@@ -1,7 +1,8 @@
 //! A model of the Llama architecture.
 
 use super::cache::KvCache;
-use super::layer::{LayerPositions, LlamaLayer, Positions};
+use super::layer::LlamaLayer;
+use super::positions::{LayerPositions, Positions};
 use super::rotary::Frequencies;
 use crate::load::{LlamaConfig, ModelConfig};
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};

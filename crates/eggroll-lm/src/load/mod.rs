@@ -13,6 +13,7 @@ mod encoding;
 mod error;
 mod gguf;
 mod jinja;
+mod kind;
 mod model_files;
 mod pretrained;
 mod replacement;

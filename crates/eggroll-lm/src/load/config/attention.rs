@@ -1,12 +1,9 @@
 //! Which positions the attention of a layer sees, and whether it knows their order.
 
 use super::super::error::LoadError;
-use super::bounds::positive_number;
+use super::super::kind::Kind;
 use super::fields::ConfigFields;
-use super::kind::Kind;
-use super::llama::LlamaConfig;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// A window of attention: a row sees the newest positions only (sliding-window attention).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,8 +30,8 @@ impl LayerAttention {
     pub const FULL: Self = Self { windowed: false, rotary: true };
 }
 
-const SLIDING: &str = "sliding_attention";
-const FULL: &str = "full_attention";
+pub(super) const SLIDING: &str = "sliding_attention";
+pub(super) const FULL: &str = "full_attention";
 
 /// The window and the layers as a configuration holds them: nothing is said that changes nothing.
 pub(super) fn canonical(
@@ -50,68 +47,6 @@ pub(super) fn canonical(
         layers.clear();
     }
     (window.filter(|_| layers.iter().any(|layer| layer.windowed)), layers)
-}
-
-impl LlamaConfig {
-    /// The attention of a layer.
-    pub fn attention_of(&self, layer: usize) -> LayerAttention {
-        self.attention.get(layer).copied().unwrap_or(LayerAttention::FULL)
-    }
-
-    pub(super) fn validate_attention(&self) -> Result<(), LoadError> {
-        let (found, layers) = (self.attention.len(), self.layers);
-        if found > 0 && found != layers {
-            return Err(LoadError::config(
-                "attention",
-                format!("of {found} layers"),
-                format!("of {layers}, or of none"),
-            ));
-        }
-        let windowed = self.attention.iter().any(|layer| layer.windowed);
-        match self.window {
-            None if windowed => Err(LoadError::config("window", "none", "the window of the layers that have it")),
-            Some(AttentionWindow { positions: 0, .. }) => Err(LoadError::config("positions of window", 0, "1 or more")),
-            Some(AttentionWindow { rope_theta: Some(theta), .. }) => positive_number("rope_theta of window", theta),
-            _ => Ok(()),
-        }
-    }
-
-    /// Fields of `config.json` about the attention of single layers.
-    pub(super) fn attention_json(&self, kind: Kind) -> Map<String, Value> {
-        let mut json = Map::new();
-        let mut put = |key: &str, value: Value| drop(json.insert(key.into(), value));
-        let layers = || (0..self.layers).map(|layer| self.attention_of(layer));
-        let types: Vec<&str> = layers().map(|layer| if layer.windowed { SLIDING } else { FULL }).collect();
-        let positions = self.window.map(|window| window.positions);
-        match kind {
-            Kind::Llama => {}
-            Kind::Mistral => put("sliding_window", positions.into()),
-            // Layers without a type, in older versions, have the window from some layer on.
-            Kind::Qwen2 | Kind::Qwen3 if positions.is_some() => {
-                let full = layers().take_while(|layer| !layer.windowed).count();
-                put("use_sliding_window", true.into());
-                put("max_window_layers", full.into());
-                put("sliding_window", positions.into());
-                put("layer_types", types.into());
-            }
-            Kind::Qwen2 | Kind::Qwen3 => {}
-            Kind::SmolLm3 => {
-                put("no_rope_layers", layers().map(|layer| u8::from(layer.rotary)).collect::<Vec<_>>().into());
-                put("use_sliding_window", positions.is_some().into());
-                put("sliding_window", positions.into());
-                put("layer_types", types.into());
-            }
-            Kind::Gemma2 | Kind::Gemma3 => {
-                // Null is no window to transformers, but it asks for a number.
-                put("sliding_window", positions.unwrap_or(self.context_length).into());
-                put("layer_types", types.into());
-                if let Some(theta) = self.window.and_then(|window| window.rope_theta) {
-                    put("rope_local_base_freq", theta.into());
-                }
-            }
-        }
-        json
-    }
 }
 
 /// Which layers of a `config.json` have the window, and the window.

@@ -1,9 +1,9 @@
 //! What only models of the Gemma family have.
 
 use super::super::error::LoadError;
+use super::super::kind::Kind;
 use super::bounds::{positive, positive_number};
 use super::fields::ConfigFields;
-use super::kind::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

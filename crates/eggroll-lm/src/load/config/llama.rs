@@ -1,11 +1,11 @@
 //! The Llama family.
 
 use super::super::error::LoadError;
+use super::super::kind::Kind;
 use super::attention::{self, AttentionWindow, LayerAttention};
 use super::bounds::{addressable, buildable, positive, positive_number, total};
 use super::fields::ConfigFields;
 use super::gemma::GemmaConfig;
-use super::kind::Kind;
 use super::neutral::check_neutral;
 use super::rope::{self, RopeScaling};
 use serde::{Deserialize, Serialize};
@@ -115,7 +115,7 @@ impl LlamaConfig {
         self.rope_scaling.validate()?;
         self.validate_attention()?;
         self.gemma.map_or(Ok(()), |gemma| gemma.validate())?;
-        Kind::of(self)?;
+        self.kind()?;
         buildable(
             self.layers,
             &[
@@ -206,7 +206,7 @@ impl LlamaConfig {
     /// As transformers writes it for the architecture that computes the same.
     pub(super) fn to_json(&self) -> Value {
         // An invalid configuration is written too; no model has it.
-        let kind = Kind::of(self).unwrap_or(Kind::Llama);
+        let kind = self.kind().unwrap_or(Kind::Llama);
         let (name, class) = kind.names();
         let mut json = json!({
             "architectures": [class],

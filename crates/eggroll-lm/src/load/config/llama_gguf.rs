@@ -3,11 +3,11 @@
 use super::super::encoding::Encoding;
 use super::super::error::LoadError;
 use super::super::gguf::{self, Gguf, Metadata};
+use super::super::kind::Kind;
 use super::super::source::SourceFile;
 use super::attention::{self, AttentionWindow, LayerAttention};
 use super::bounds::{buildable, positive};
 use super::gemma::GemmaConfig;
-use super::kind::Kind;
 use super::llama::LlamaConfig;
 use super::rope::RopeScaling;
 

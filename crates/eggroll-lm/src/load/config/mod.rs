@@ -1,10 +1,10 @@
 //! Configuration of a model: its architecture and sizes.
 
+mod architecture;
 mod attention;
 mod bounds;
 mod fields;
 mod gemma;
-mod kind;
 mod llama;
 mod llama_gguf;
 mod neutral;
@@ -14,7 +14,6 @@ mod rwkv7_files;
 
 pub use attention::{AttentionWindow, LayerAttention};
 pub use gemma::GemmaConfig;
-pub(crate) use kind::Kind;
 pub use llama::LlamaConfig;
 pub use rope::RopeScaling;
 pub use rwkv7::Rwkv7Config;
@@ -22,6 +21,7 @@ pub use rwkv7_files::{FileTensor, Stored};
 
 use super::error::LoadError;
 use super::gguf::Gguf;
+use super::kind::Kind;
 use super::model_files::ModelFiles;
 use super::source::read_json;
 use fields::ConfigFields;

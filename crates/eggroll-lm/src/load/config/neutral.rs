@@ -1,8 +1,8 @@
 //! Settings of a `config.json` that would change the result.
 
 use super::super::error::LoadError;
+use super::super::kind::Kind;
 use super::fields::ConfigFields;
-use super::kind::Kind;
 use serde_json::Value;
 
 /// Refuses settings that would change the result, unless they change nothing or are read.

@@ -1,6 +1,6 @@
 //! Names of Hugging Face for the tensors of a GGUF file.
 
-use super::super::config::Kind;
+use super::super::kind::Kind;
 
 /// The name of Hugging Face for a tensor of an architecture; other names stay as they are.
 pub(crate) fn hugging_face(kind: Kind, name: &str) -> String {

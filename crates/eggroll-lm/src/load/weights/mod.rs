@@ -7,10 +7,10 @@ mod safetensors;
 
 pub(crate) use blocks::{BLOCK, WeightBlocks};
 
-use super::config::Kind;
 use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;
 use super::gguf::{self, Gguf, Layout};
+use super::kind::Kind;
 use super::model_files::ModelFiles;
 use super::source::SourceFile;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Weights of integers that learn: they are moved in whole steps, and what a step is short of is carried over.
 
-use super::matrix::Int8;
+use super::int8::Int8;
 use std::ops::RangeInclusive;
 
 /// Steps of the integers in a unit of what is carried over.

@@ -2,7 +2,8 @@
 
 use super::bf16::HalfProduct;
 use super::epilogue::{MatrixEpilogue, RowNoise};
-use super::matrix::{Int8, Matrix};
+use super::int8::Int8;
+use super::matrix::Matrix;
 use super::quantized::Quantized;
 use super::rows::PackedRows;
 use crate::backend::cpu::dots::{DotRows, Out, dots};
