@@ -36,7 +36,7 @@ pub struct Generated {
     pub finite: bool,
 }
 
-/// A language model that runs for all members of a population together: every [`Decoder`] on the cores of the host, [`Llama`](crate::Llama) on
+/// A language model that runs for all members of a population together: every [`Decoder`](crate::Decoder) on the cores of the host, [`Llama`](crate::Llama) on
 /// its device.
 ///
 /// [`score_population`](crate::score_population) and the functions next to it check what they are given and call these methods.
