@@ -6,11 +6,8 @@ mod batches;
 mod generation;
 mod scoring;
 
-use crate::items::Items;
-use crate::items::TokenLimits;
-use crate::language_model::Generated;
-use crate::language_model::LanguageModel;
-use crate::language_model::Scored;
+use crate::items::{Items, TokenLimits};
+use crate::language_model::{Generated, LanguageModel, Scored};
 use crate::llama::Llama;
 use crate::sampling::SamplingConfig;
 use eggroll_train::Population;

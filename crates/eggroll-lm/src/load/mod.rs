@@ -31,5 +31,5 @@ pub use error::LoadError;
 pub use pretrained::Pretrained;
 pub use save::{SavedDtype, save_model};
 pub use tokenizer::{SpecialTokens, Tokenizer};
+pub(crate) use weights::WeightBlocks;
 pub use weights::Weights;
-pub(crate) use weights::{BLOCK, WeightBlocks};

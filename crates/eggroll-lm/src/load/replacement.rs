@@ -24,6 +24,16 @@ pub(super) struct Replacement<'a> {
     lock: Option<File>,
 }
 
+/// An empty draft of a file of a folder, readable for others as far as the process allows.
+pub(super) fn draft_in(folder: &Path, name: &str) -> Result<NamedTempFile, LoadError> {
+    let mut builder = Builder::new();
+    let prefix = format!(".{name}.");
+    builder.prefix(&prefix).suffix(DRAFT);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder).map_err(LoadError::io(folder, "write a file in"))
+}
+
 /// A step that was made, to be taken back.
 enum Done {
     Moved { from: PathBuf, to: PathBuf },
@@ -46,12 +56,7 @@ impl<'a> Replacement<'a> {
 
     /// An empty draft of a file, readable for others as far as the process allows.
     pub(super) fn draft(&self, name: &str) -> Result<NamedTempFile, LoadError> {
-        let mut builder = Builder::new();
-        let prefix = format!(".{name}.");
-        builder.prefix(&prefix).suffix(DRAFT);
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        builder.tempfile_in(self.folder).map_err(LoadError::io(self.folder, "write a file in"))
+        draft_in(self.folder, name)
     }
 
     /// Takes a draft that is on disk as a whole.

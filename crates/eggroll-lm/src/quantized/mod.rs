@@ -6,20 +6,17 @@ use crate::causal::WeightReader;
 use crate::error::Error;
 use crate::host::{Changed, HostLlama, Moves};
 use crate::llama::{Llama, LlamaLayer};
-use crate::load::{BLOCK, Encoding, LlamaConfig, LoadError, ModelConfig, WeightBlocks, Weights};
+use crate::load::{Encoding, LlamaConfig, LoadError, ModelConfig, WeightBlocks, Weights};
 use crate::tunable::Tunable;
 use burn::module::{Module, Param, ParamId};
 use burn::optim::SgdConfig;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use carried::Carried;
 use eggroll_core::sync::locked;
-use eggroll_core::transformer::Precision;
+use eggroll_core::transformer::{PackedMatrix, Precision};
 use eggroll_nn::{Embedding, RmsNorm};
 use eggroll_run::replay_with;
-use eggroll_train::{
-    Credit, EvolutionStrategy, EvolutionStrategyConfig, Fitness, GenerationReport, OptimizerConfig, Population,
-    RateScale,
-};
+use eggroll_train::{Credit, EvolutionStrategy, EvolutionStrategyConfig, Fitness, GenerationReport, Population};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -115,7 +112,7 @@ impl QuantizedLlama {
         let numbers: std::collections::HashMap<String, usize> =
             names.enumerate().map(|(number, name)| (name, number)).collect();
         let encoding = |name: &str| numbers.get(name).map(|number| self.file.encodings[*number]);
-        self.file.weights.write_gguf(path, encoding, |name, output, block| host.block(numbers[name], output, block))
+        self.file.weights.write_gguf(path, encoding, |name, output, to| to.extend(host.column(numbers[name], output)))
     }
 
     /// What moves were short of; random before the first step.
@@ -147,8 +144,8 @@ impl Tunable for QuantizedLlama {
 
     fn check(&self, config: &EvolutionStrategyConfig) -> Result<(), Error> {
         let plain = EvolutionStrategyConfig::new(config.noiser.clone(), SgdConfig::new());
-        require("optimizer", &config.optimizer, &OptimizerConfig::from(SgdConfig::new()))?;
-        require("rate_scale", &config.rate_scale, &RateScale::Absolute)?;
+        require("optimizer", &config.optimizer, &plain.optimizer)?;
+        require("rate_scale", &config.rate_scale, &plain.rate_scale)?;
         require("clip_norm", &config.clip_norm, &plain.clip_norm)?;
         require("anchor_decay", &config.anchor_decay.filter(|decay| *decay != 0.0), &None)?;
         require("unroll_horizon", &config.unroll_horizon, &None)?;
@@ -215,10 +212,11 @@ fn require<T: Serialize>(setting: &'static str, found: &T, expected: &T) -> Resu
 
 /// Standard deviation of all weights.
 fn spread(WeightBlocks { integers, scales, .. }: &WeightBlocks) -> f64 {
-    let outputs = BLOCK * scales.len() / integers.len();
+    let block = PackedMatrix::BLOCK;
+    let outputs = block * scales.len() / integers.len();
     let rows = integers.chunks_exact(outputs).enumerate();
     let weights = rows
-        .flat_map(|(k, row)| row.iter().zip(&scales[k / BLOCK * outputs..]).map(|(q, s)| f64::from(f32::from(*q) * s)));
+        .flat_map(|(k, row)| row.iter().zip(&scales[k / block * outputs..]).map(|(q, s)| f64::from(f32::from(*q) * s)));
     let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
     let count = integers.len() as f64;
     (squares / count - (sum / count).powi(2)).max(0.0).sqrt()

@@ -92,17 +92,9 @@ impl HostLlama {
         Ok(changed?.into_iter().sum())
     }
 
-    /// The scale and the integers of a block of an output, of the linear layer of that number.
-    pub(crate) fn block(&self, number: usize, output: usize, block: usize) -> (f32, [i8; PackedMatrix::BLOCK]) {
-        let matrix = self.layers[number / LINEAR].linear[number % LINEAR].matrix();
-        let mut column = matrix.column(output).skip(block * PackedMatrix::BLOCK);
-        let mut scale = 0.0;
-        let integers = std::array::from_fn(|_| {
-            let (integer, of_block) = column.next().unwrap_or_default();
-            scale = of_block;
-            integer
-        });
-        (scale, integers)
+    /// The integers of an output of the linear layer of that number, and the scale of each.
+    pub(crate) fn column(&self, number: usize, output: usize) -> impl Iterator<Item = (i8, f32)> {
+        self.layers[number / LINEAR].linear[number % LINEAR].matrix().column(output)
     }
 }
 

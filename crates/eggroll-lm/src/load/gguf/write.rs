@@ -2,11 +2,11 @@
 
 use super::super::encoding::Encoding;
 use super::super::error::LoadError;
+use super::super::replacement::draft_in;
 use super::super::source::SourceFile;
 use super::parse::{Layout, TensorInfo};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
-use tempfile::Builder;
 
 /// Bytes that are copied at once.
 const PIECE: u64 = 1 << 20;
@@ -24,11 +24,8 @@ pub(crate) fn write(
     bytes: impl Fn(&TensorInfo, Encoding) -> Vec<u8>,
 ) -> Result<(), LoadError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = Builder::new();
-    builder.prefix(".").suffix(".draft");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut draft = builder.tempfile_in(folder).map_err(LoadError::io(folder, "write a file in"))?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut draft = draft_in(folder, &name)?;
     let failed = LoadError::io(path, "write");
     let mut file = BufWriter::new(draft.as_file_mut());
     let mut write = || -> Result<(), WriteError> {

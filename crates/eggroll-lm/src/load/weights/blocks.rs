@@ -4,11 +4,11 @@ use super::super::encoding::{Encoding, SUPPORTED};
 use super::super::error::LoadError;
 use super::super::gguf::{self, TensorInfo};
 use super::{PIECE, Weights, rotary};
+use eggroll_core::transformer::PackedMatrix;
 use half::f16;
 use std::path::Path;
 
-/// Numbers of a block.
-pub(crate) const BLOCK: usize = 32;
+const BLOCK: usize = PackedMatrix::BLOCK;
 
 /// A matrix in blocks along its inputs.
 pub(crate) struct WeightBlocks {
@@ -76,8 +76,8 @@ impl Weights {
         Ok(found)
     }
 
-    /// Writes the GGUF file again, with other blocks for the matrices that `encoding` names one for: `block` has the scale and the integers of a block of an
-    /// output. Everything else is copied.
+    /// Writes the GGUF file again, with other blocks for the matrices that `encoding` names one for: `column` appends the integers of an output and the scale of
+    /// each. Everything else is copied.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Weights {
         &self,
         path: &Path,
         encoding: impl Fn(&str) -> Option<Encoding>,
-        block: impl Fn(&str, usize, usize) -> (f32, [i8; BLOCK]),
+        column: impl Fn(&str, usize, &mut Vec<(i8, f32)>),
     ) -> Result<(), LoadError> {
         let Some(layout) = &self.layout else {
             return Err(LoadError::unsupported(
@@ -105,11 +105,12 @@ impl Weights {
             None => info.name.clone(),
         };
         let bytes = |info: &TensorInfo, encoding: Encoding| {
-            let (name, mut bytes) = (named(info), Vec::new());
-            let (outputs, blocks) = (info.shape[0], info.shape[1] / BLOCK);
-            for output in (0..outputs).map(|row| self.tensors[&name].output_of(row)) {
-                for (scale, integers) in (0..blocks).map(|at| block(&name, output, at)) {
-                    encoding.encode(scale, integers, &mut bytes);
+            let (name, mut bytes, mut of_output) = (named(info), Vec::new(), Vec::new());
+            for row in 0..info.shape[0] {
+                of_output.clear();
+                column(&name, self.tensors[&name].output_of(row), &mut of_output);
+                for block in of_output.as_chunks::<BLOCK>().0 {
+                    encoding.encode(block[0].1, block.map(|(integer, _)| integer), &mut bytes);
                 }
             }
             bytes

@@ -5,7 +5,7 @@ mod check;
 mod rotary;
 mod safetensors;
 
-pub(crate) use blocks::{BLOCK, WeightBlocks};
+pub(crate) use blocks::WeightBlocks;
 
 use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;

@@ -22,9 +22,9 @@ impl Nudge<'_> {
         let Self { update, carried, range } = self;
         let (lowest, highest) = (i32::from(*range.start()), i32::from(*range.end()));
         let columns = block.packed.columns();
-        let scales: Vec<f32> = (0..columns).map(|column| block.scale(column)).collect();
         // A block of zeros has no step; scales of Q4_0 may be negative.
-        let inverse: Vec<f32> = scales.iter().map(|s| if *s == 0.0 { 0.0 } else { 1.0 / s }).collect();
+        let inverse = |scale: f32| if scale == 0.0 { 0.0 } else { 1.0 / scale };
+        let inverse: Vec<f32> = (0..columns).map(|column| inverse(block.scale(column))).collect();
         let mut moved = 0;
         for (row, (update, carried)) in update.chunks_exact(columns).zip(carried.chunks_exact_mut(columns)).enumerate()
         {
