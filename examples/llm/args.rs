@@ -41,7 +41,7 @@ pub struct LlmArgs {
     /// Instead of training: measure tokens per second.
     #[arg(long, conflicts_with_all = ["resume", "probe"])]
     pub throughput: bool,
-    /// Instead of training: read answers of --task countdown or conciseness from the standard input and write their scores, for `eggroll verify --reward`.
+    /// Instead of training: read answers of --task countdown, conciseness or guess from the standard input and write their scores, for `eggroll verify --reward`.
     #[arg(long, conflicts_with_all = ["resume", "probe", "throughput"])]
     pub grade: bool,
     /// With --throughput: compare with llama.cpp on the same file, through Python's llama-cpp-python.
@@ -114,13 +114,13 @@ pub struct LlmSettings {
     #[arg(long)]
     #[serde(default)]
     pub quantized: bool,
-    /// Most tokens of a reply (conciseness and countdown).
+    /// Most tokens of an answer, for tasks with rewards.
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 20))]
     pub max_tokens: usize,
     /// Temperature of all replies, those of dev and test included; 0 is greedy decoding.
     #[arg(long, default_value_t = 0.0)]
     pub temperature: f32,
-    /// Answers of each member to a prompt in training (conciseness and countdown); more than one need a temperature.
+    /// Answers of each member to a prompt in training, for tasks with rewards; more than one need a temperature.
     #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub answers: usize,
     /// The best of so many answers counts, in the mean over all choices of them: pass@k for rewards 0 and 1.
@@ -142,6 +142,8 @@ pub enum TaskName {
     Conciseness,
     /// An equation of given numbers: a reward of what the model writes.
     Countdown,
+    /// Guess a number in two turns: the program replies how far the first guess is off.
+    Guess,
     /// The likelihood of your own texts (--data).
     Sft,
 }
@@ -224,7 +226,7 @@ impl LlmArgs {
                 &["max-tokens", "temperature", "answers", "best-of"],
                 "with the tasks words and sft, which write nothing",
             ),
-            TaskName::Conciseness | TaskName::Countdown => Ok(()),
+            TaskName::Conciseness | TaskName::Countdown | TaskName::Guess => Ok(()),
         }
     }
 

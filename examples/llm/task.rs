@@ -3,11 +3,12 @@
 use crate::args::{LlmSettings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::Prompt;
-use eggroll::lm::{Completion, Error, Finetune, Item, Items, Lesson, SamplingConfig, Tunable};
+use eggroll::lm::{Episode, Error, Finetune, Item, Items, Lesson, SamplingConfig, Tunable};
 use eggroll::run::data_digest;
 use eggroll_examples::Failure;
 use eggroll_examples::tasks::conciseness::{self, Conciseness};
 use eggroll_examples::tasks::countdown::{self, CountdownReward, Problem};
+use eggroll_examples::tasks::guess::{self, GuessReward};
 use eggroll_examples::tasks::{Example, Grade, GradedReward, Splits, sft, words};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,11 @@ impl LlmTask {
                 let in_chat = |prompt: &Prompt| finetune.in_chat(prompt.clone());
                 let splits = conciseness::prompts()
                     .try_map(|prompts| prompts.iter().map(in_chat).collect::<Result<_, Error>>())?;
+                Self::Reward { splits, reward: reward(settings.task)?, sampling, warm_up: Vec::new() }
+            }
+            TaskName::Guess => {
+                let question = finetune.chat(guess::QUESTION)?.question;
+                let splits = guess::prompts(&question, &finetune.chat_reply(guess::REPLY)?);
                 Self::Reward { splits, reward: reward(settings.task)?, sampling, warm_up: Vec::new() }
             }
             TaskName::Countdown => {
@@ -148,9 +154,9 @@ impl LlmTask {
             }
             Self::Reward { splits, reward, sampling, .. } => {
                 let prompts = prompts(splits);
-                let written = finetune.complete(prompts, sampling)?;
-                let grade = |(prompt, written): (&Prompt, &Completion)| reward.grade(prompt, &written.text);
-                let grades: Vec<Grade> = prompts.iter().zip(&written).map(grade).collect();
+                let played = finetune.play(reward.as_ref(), prompts, &sampling.clone().with_answers(1, 1))?;
+                let grade = |(prompt, played): (&Prompt, &Vec<Episode>)| reward.grade_episode(prompt, &played[0].turns);
+                let grades: Vec<Grade> = prompts.iter().zip(&played).map(grade).collect();
                 let (count, correct) = (grades.len(), grades.iter().filter(|grade| grade.correct).count());
                 let total = grades.iter().map(|grade| f64::from(grade.score)).sum::<f64>();
                 let well_formed = grades.iter().map(|grade| grade.well_formed.map(f64::from)).sum::<Option<f64>>();
@@ -181,6 +187,7 @@ pub fn reward(task: TaskName) -> Result<Box<dyn GradedReward>, Failure> {
     match task {
         TaskName::Conciseness => Ok(Box::new(Conciseness)),
         TaskName::Countdown => Ok(Box::new(CountdownReward)),
+        TaskName::Guess => Ok(Box::new(GuessReward)),
         TaskName::Words | TaskName::Sft => {
             Err("the tasks words and sft have no reward: their scores are likelihoods".into())
         }

@@ -2,6 +2,7 @@
 //!
 //! Pages show the parts between `ANCHOR` comments (see `embedded.rs`), so that readers see what has been compiled and run.
 
+mod adapters;
 mod architecture;
 mod backends;
 mod choosing;

@@ -22,6 +22,9 @@ pub struct TuneArgs {
     /// and answers each with a number in a line.
     #[arg(long, value_name = "COMMAND")]
     reward: Option<String>,
+    /// The program replies to answers as well: episodes of several turns.
+    #[arg(long, requires = "reward")]
+    replies: bool,
     /// Number format of the members' products in the run: f32, bf16, int8 or q8_0.
     #[arg(long, default_value_t, value_parser = precision)]
     precision: Precision,
@@ -56,7 +59,9 @@ impl TuneArgs {
         let mut finetune = finetune.with_strategy(strategy.config().clone())?;
         let path = self.lessons.clone().unwrap_or_else(|| self.log.with_file_name(WrittenLesson::FILE));
         let lessons = JsonLines::read::<WrittenLesson>(&path)?;
-        let (program, none) = (self.reward.clone().map(RewardProgram::new), |_: &Prompt, _: &str| f32::NAN);
+        let program = self.reward.clone().map(RewardProgram::new);
+        let program = if self.replies { program.map(RewardProgram::with_replies) } else { program };
+        let none = |_: &Prompt, _: &str| f32::NAN;
         let config = VerifyConfig { share, seed, until: self.until };
         let lesson = |step: u64| {
             let found = lessons.iter().find(|lesson| lesson.generation == step);

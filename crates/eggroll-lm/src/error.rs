@@ -91,6 +91,9 @@ pub enum Error {
     /// A conversation for a model that has no chat template.
     #[error("the model has no chat template: write the prompt as it was trained on")]
     NoTemplate,
+    /// A chat template that leaves out what the assistant has said.
+    #[error("the chat template does not show the assistant's answers: reply with the control tokens as the model was trained on")]
+    NoAnswersInTemplate,
 }
 
 eggroll_core::debug_is_message!(Error);

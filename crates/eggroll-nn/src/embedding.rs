@@ -1,14 +1,16 @@
 //! The perturbed drop-in replacement of [`burn::nn::Embedding`], and the output layer tied to it.
 
+use crate::adapter::{Adapted, adapted};
 use crate::check::check;
 use crate::drop_in::drop_in;
+use crate::linear;
 use crate::per_member;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{self, Initializer};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::ops::InputRows;
-use eggroll_core::scope;
+use eggroll_core::scope::{self, ActiveParameter};
 
 /// Configuration of an [`Embedding`]: the same as [`burn::nn::EmbeddingConfig`].
 #[derive(Config, Debug)]
@@ -97,21 +99,15 @@ impl Embedding {
 
     #[track_caller]
     fn look_up(&self, input: Tensor<2, Int>, rows: InputRows) -> Tensor<3> {
-        let Some(parameter) = scope::active(&self.weight) else {
-            return nn::Embedding::from(self.clone()).forward(input);
-        };
-        parameter.refuse_empty(&input.dims());
-        let ([count, length], members) = (input.dims(), parameter.pairs().members());
-        let count = match rows {
-            InputRows::Shared => members * count,
-            InputRows::PerMember => {
-                per_member::check_rows(&parameter, &input.dims());
-                count
-            }
-        };
-        let y = parameter.embedding(input.flatten(0, 1), self.weight.val(), rows); // [members · rows · length, d_model]
-        let [_, d_model] = y.dims();
-        y.reshape([count, length, d_model])
+        if let Some(Adapted { adapter, base, weight, a, .. }) = adapted(&self.weight) {
+            let y = perturbed(&weight, base, input.clone(), rows);
+            let projected = perturbed(&a, adapter.a.val(), input, rows); // [..., rank]
+            return y + linear::apply(&adapter.b, None, projected, InputRows::PerMember) * adapter.scale;
+        }
+        match scope::active(&self.weight) {
+            None => nn::Embedding::from(self.clone()).forward(input),
+            Some(parameter) => perturbed(&parameter, self.weight.val(), input, rows),
+        }
     }
 
     /// The output layer tied to the embedding, `y = x·Wᵀ`: one score for each of its vectors. Inside `evaluate` `x·W_mᵀ`, with the
@@ -127,22 +123,68 @@ impl Embedding {
     /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
     #[track_caller]
     pub fn forward_transposed<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        if let Some(Adapted { adapter, base, weight, a, b }) = adapted(&self.weight) {
+            let y = perturbed_transposed(&weight, base, input.clone());
+            let projected = perturbed_transposed(&b, adapter.b.val(), input); // [..., rank]
+            return y + perturbed_transposed(&a, adapter.a.val(), projected) * adapter.scale;
+        }
         let weight = self.weight.val();
-        let ([n_embedding, d_model], mut dims) = (weight.dims(), input.dims());
-        assert!(
-            dims[D - 1] == d_model,
-            "tied output layer: the input {dims:?} does not fit the transpose of {:?}",
-            weight.dims()
-        );
-        let Some(parameter) = scope::active(&self.weight) else {
-            return burn::tensor::module::linear(input, weight.transpose(), None);
-        };
-        per_member::check_rows(&parameter, &dims);
-        let flat = input.reshape([dims[..D - 1].iter().product::<usize>(), d_model]); // [members · rows · ..., d_model]
-        let y = parameter.linear_transposed(flat, weight, InputRows::PerMember);
-        dims[D - 1] = n_embedding;
-        y.reshape(dims)
+        match scope::active(&self.weight) {
+            None => {
+                check_width(&input, &weight);
+                burn::tensor::module::linear(input, weight.transpose(), None)
+            }
+            Some(parameter) => perturbed_transposed(&parameter, weight, input),
+        }
     }
+}
+
+/// Rows of every member's weight.
+#[track_caller]
+fn perturbed(
+    parameter: &ActiveParameter,
+    weight: Tensor<2>,
+    input: Tensor<2, Int>,
+    rows: InputRows,
+) -> Tensor<3> {
+    parameter.refuse_empty(&input.dims());
+    let ([count, length], members) = (input.dims(), parameter.pairs().members());
+    let count = match rows {
+        InputRows::Shared => members * count,
+        InputRows::PerMember => {
+            per_member::check_rows(parameter, &input.dims());
+            count
+        }
+    };
+    let y = parameter.embedding(input.flatten(0, 1), weight, rows); // [members · rows · length, d_model]
+    let [_, d_model] = y.dims();
+    y.reshape([count, length, d_model])
+}
+
+/// `x·Wᵀ` for every member's weight.
+#[track_caller]
+fn perturbed_transposed<const D: usize>(
+    parameter: &ActiveParameter,
+    weight: Tensor<2>,
+    input: Tensor<D>,
+) -> Tensor<D> {
+    check_width(&input, &weight);
+    let ([n_embedding, d_model], mut dims) = (weight.dims(), input.dims());
+    per_member::check_rows(parameter, &dims);
+    let flat = input.reshape([dims[..D - 1].iter().product::<usize>(), d_model]); // [members · rows · ..., d_model]
+    let y = parameter.linear_transposed(flat, weight, InputRows::PerMember);
+    dims[D - 1] = n_embedding;
+    y.reshape(dims)
+}
+
+#[track_caller]
+fn check_width<const D: usize>(input: &Tensor<D>, weight: &Tensor<2>) {
+    assert!(
+        input.dims()[D - 1] == weight.dims()[1],
+        "tied output layer: the input {:?} does not fit the transpose of {:?}",
+        input.dims(),
+        weight.dims()
+    );
 }
 
 drop_in!(Embedding, nn::Embedding { weight });

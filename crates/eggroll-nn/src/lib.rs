@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod adapter;
 pub mod attention;
 mod batch_norm;
 mod bi_gru;

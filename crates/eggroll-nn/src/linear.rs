@@ -1,5 +1,6 @@
 //! The perturbed drop-in replacement of [`burn::nn::Linear`].
 
+use crate::adapter::{Adapted, adapted};
 use crate::check::check;
 use crate::drop_in::drop_in;
 use crate::per_member;
@@ -67,9 +68,13 @@ impl LinearConfig {
 /// assert_eq!(layer.forward(x.clone()).into_data(), burn_layer.forward(x).into_data());
 /// ```
 ///
+/// With a LoRA adapter (`apply_lora`, `apply_qlora`) the weight is `W + s·A·B`. Inside `evaluate` `A` and `B` are two layers with noise of their own,
+/// `x·W + s·(x·A_m)·B_m`: no member's weight is formed.
+///
 /// # References
 ///
-/// Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652, Eq. 4.
+/// - Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652, Eq. 4.
+/// - Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", arXiv 2106.09685, Eq. 3.
 #[derive(Module, Debug)]
 #[module(custom_display)]
 pub struct Linear {
@@ -121,6 +126,11 @@ pub(crate) fn apply<const D: usize>(
     input: Tensor<D>,
     rows: InputRows,
 ) -> Tensor<D> {
+    if let Some(Adapted { adapter, base, weight, .. }) = adapted(weight) {
+        let y = perturbed(weight, (base, bias), input.clone(), rows);
+        let projected = apply(&adapter.a, None, input, rows); // [..., rank]
+        return y + apply(&adapter.b, None, projected, InputRows::PerMember) * adapter.scale;
+    }
     let active = match rows {
         InputRows::Shared => scope::active(weight),
         InputRows::PerMember => per_member::active(weight, bias),

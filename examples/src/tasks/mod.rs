@@ -6,10 +6,12 @@
 //! | [`sft`] | the likelihood of the completion | a text, or a file of JSON lines |
 //! | [`conciseness`] | a reward: replies as long as the reference | 10 short questions |
 //! | [`countdown`] | a reward: an expression with a given value | generated problems |
+//! | [`guess`] | a reward of two turns: a number, found by what the program replies | the numbers from 1 to 20 |
 
 mod arithmetic;
 pub mod conciseness;
 pub mod countdown;
+pub mod guess;
 mod lines;
 mod random;
 pub mod sft;
@@ -70,4 +72,9 @@ pub trait GradedReward: Reward {
     ///
     /// Panics if [`check`](Reward::check) refuses the prompt.
     fn grade(&self, prompt: &Prompt, completion: &str) -> Grade;
+
+    /// The [score of an episode](Reward::score_episode), and what it comes from; that of the last answer unless it is implemented.
+    fn grade_episode(&self, prompt: &Prompt, turns: &[String]) -> Grade {
+        self.grade(prompt, turns.last().map_or("", String::as_str))
+    }
 }

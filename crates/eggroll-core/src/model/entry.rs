@@ -168,6 +168,11 @@ pub enum TableError {
         /// Elements of one pair's noise, `usize::MAX` for more.
         elements: usize,
     },
+    /// Quantized values, which no optimizer moves.
+    #[error(
+        "\"{0}\" is quantized and cannot be trained: attach an adapter (apply_qlora, apply_lora), call no_grad() on it, or freeze it by name"
+    )]
+    Quantized(String),
     /// More parameters than noise addresses.
     #[error("the model has {0} parameters, more than {max}", max = NoiseKey::MAX_PARAMETERS)]
     TooMany(usize),

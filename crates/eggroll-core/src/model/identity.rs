@@ -20,10 +20,10 @@ pub trait ParameterTensor: Parameter + Send + Sync + 'static {
 
 impl<const D: usize> ParameterTensor for Tensor<D> {
     fn is_inactive(param: &Param<Self>) -> bool {
-        if matches!(param.dtype(), DType::QFloat(_)) || param.is_require_grad() {
+        if !matches!(param.dtype(), DType::QFloat(_)) && param.is_require_grad() {
             return false;
         }
-        // Only `train` tells on a plain device, and not of quantized values.
+        // Only `train` tells on a plain device.
         !param.clone().map(|_| leaf(&param.device())).train().is_require_grad()
     }
 

@@ -95,6 +95,12 @@ impl ParameterTable {
                 _ => TableError::NothingActive { parameters, inactive },
             });
         }
+        let is_quantized = |(entry, (_, dtype)): &(&ParameterEntry, &(Device, DType))| {
+            entry.role != Role::Frozen && matches!(dtype, DType::QFloat(_))
+        };
+        if let Some((entry, _)) = table.entries.iter().zip(&table.places).find(is_quantized) {
+            return Err(TableError::Quantized(entry.path.clone()));
+        }
         table.entries.iter().try_for_each(ParameterEntry::validate)?;
         if table.entries.len() > NoiseKey::MAX_PARAMETERS as usize {
             return Err(TableError::TooMany(table.entries.len()));

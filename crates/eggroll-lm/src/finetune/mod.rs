@@ -188,6 +188,20 @@ impl<M: Tunable> Finetune<M> {
         Ok(Prompt::new(template.render(messages, true)?))
     }
 
+    /// What stands between an answer of the model and its next one when `message` is replied, in the model's chat template: for [`Reward::reply`](crate::reward::Reward::reply).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if the template cannot be rendered, or does not show what the assistant has said; [`Error::NoTemplate`] for a model without one.
+    pub fn chat_reply(&self, message: impl Into<String>) -> Result<String, Error> {
+        // Stands for the answer; no template writes it.
+        const ANSWER: &str = "\u{e000}answer\u{e001}";
+        let messages = [Message::user("Hello"), Message::assistant(ANSWER), Message::user(message)];
+        let dialogue = self.chat_messages(&messages)?.question;
+        let (_, reply) = dialogue.rsplit_once(ANSWER).ok_or(Error::NoAnswersInTemplate)?;
+        Ok(reply.to_owned())
+    }
+
     /// The prompt with its question in the model's chat template, as [`chat`](Self::chat) writes it; opening, reference and facts stay.
     ///
     /// # Errors

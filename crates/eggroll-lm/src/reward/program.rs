@@ -2,6 +2,7 @@
 
 use super::{Prompt, Reward};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -19,6 +20,9 @@ const SECONDS: f64 = 60.0;
 /// that it has started: the answer's score is NaN, so its member ranks with the worst of the step, [`failures`](Self::failures) counts it, and another program
 /// starts with the next answer.
 ///
+/// With [replies](Self::with_replies) it plays episodes of several turns. Lines have `"turns": […]` then, the model's answers and the program's replies. One
+/// without `"completion"` asks for a [reply](Reward::reply): a string of JSON, or `null` to end the episode. One with it asks for the score of the episode.
+///
 /// # Example
 ///
 /// ```
@@ -34,6 +38,7 @@ pub struct RewardProgram {
     command: String,
     limit: Duration,
     memory: Option<u64>,
+    replies: bool,
     state: Mutex<State>,
 }
 
@@ -43,6 +48,8 @@ struct State {
     idle: Vec<Program>,
     failures: u64,
     first: Option<String>,
+    /// Prompt and turns of episodes without a reply.
+    unanswered: HashSet<Vec<u8>>,
 }
 
 /// A running program, and a thread that talks to it.
@@ -52,18 +59,21 @@ struct Program {
     scores: Receiver<io::Result<String>>,
 }
 
-/// An answer to be graded.
+/// An answer to be graded, or replied to.
 #[derive(Serialize)]
 struct Answer<'a> {
     prompt: &'a Prompt,
-    completion: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<&'a [String]>,
 }
 
 impl RewardProgram {
     /// Of a command of the system's shell, with a minute for an answer.
     pub fn new(command: impl Into<String>) -> Self {
         let limit = Duration::from_secs_f64(SECONDS);
-        Self { command: command.into(), limit, memory: None, state: Mutex::default() }
+        Self { command: command.into(), limit, memory: None, replies: false, state: Mutex::default() }
     }
 
     /// Sets the seconds that an answer may take; infinity is no limit.
@@ -78,7 +88,13 @@ impl RewardProgram {
         self
     }
 
-    /// Answers that could not be graded, and what went wrong first.
+    /// Asks the program for replies too.
+    pub fn with_replies(mut self) -> Self {
+        self.replies = true;
+        self
+    }
+
+    /// Answers without a score or a reply, and the first error.
     pub fn failures(&self) -> (u64, Option<String>) {
         let state = self.state();
         (state.failures, state.first.clone())
@@ -88,27 +104,67 @@ impl RewardProgram {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, answer: &Answer) -> Result<f32, String> {
-        let idle = self.state().idle.pop();
-        let program = match idle {
-            Some(program) => program,
-            None => Program::start(&self.command, self.memory).map_err(|error| error.to_string())?,
+    fn ask<T>(&self, line: &[u8], read: impl Fn(&str) -> Option<T>, expected: &str) -> Option<T> {
+        let asked = || {
+            let idle = self.state().idle.pop();
+            let program = match idle {
+                Some(program) => program,
+                None => Program::start(&self.command, self.memory).map_err(|error| error.to_string())?,
+            };
+            let said = program.answer(line, self.limit)?;
+            let answer =
+                read(said.trim()).ok_or_else(|| format!("expected {expected} in a line, but it says {said:?}"))?;
+            self.state().idle.push(program);
+            Ok::<_, String>(answer)
         };
-        let line = program.answer(answer, self.limit)?;
-        let score = line.trim().parse().map_err(|_| format!("expected a number in a line, but it says {line:?}"))?;
-        self.state().idle.push(program);
-        Ok(score)
+        asked().map_err(|error| {
+            let mut state = self.state();
+            state.failures += 1;
+            state.first.get_or_insert_with(|| format!("the reward {:?}: {error}", self.command));
+        })
+        .ok()
+    }
+
+    fn grade(&self, answer: &Answer) -> f32 {
+        self.ask(&answer.line(), |said| said.parse().ok(), "a number").unwrap_or(f32::NAN)
+    }
+}
+
+impl Answer<'_> {
+    fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("texts are JSON");
+        line.push(b'\n');
+        line
     }
 }
 
 impl Reward for RewardProgram {
     fn score(&self, prompt: &Prompt, completion: &str) -> f32 {
-        self.ask(&Answer { prompt, completion }).unwrap_or_else(|error| {
-            let mut state = self.state();
-            state.failures += 1;
-            state.first.get_or_insert_with(|| format!("the reward {:?}: {error}", self.command));
-            f32::NAN
+        self.grade(&Answer { prompt, completion: Some(completion), turns: None })
+    }
+
+    fn reply(&self, prompt: &Prompt, turns: &[String]) -> Option<String> {
+        if !self.replies {
+            return None;
+        }
+        let line = Answer { prompt, completion: None, turns: Some(turns) }.line();
+        let reply = |said: &str| serde_json::from_str::<Option<String>>(said).ok();
+        self.ask(&line, reply, "a string of JSON or null").unwrap_or_else(|| {
+            self.state().unanswered.insert(line);
+            None
         })
+    }
+
+    fn score_episode(&self, prompt: &Prompt, turns: &[String]) -> f32 {
+        let completion = turns.last().map_or("", String::as_str);
+        if !self.replies {
+            return self.score(prompt, completion);
+        }
+        let asked = Answer { prompt, completion: None, turns: Some(turns) };
+        if self.state().unanswered.contains(&asked.line()) {
+            return f32::NAN;
+        }
+        self.grade(&Answer { completion: Some(completion), ..asked })
     }
 }
 
@@ -142,11 +198,9 @@ impl Program {
         Ok(Self { child, lines, scores })
     }
 
-    fn answer(&self, answer: &Answer, limit: Duration) -> Result<String, String> {
-        let mut line = serde_json::to_vec(answer).map_err(|error| error.to_string())?;
-        line.push(b'\n');
+    fn answer(&self, line: &[u8], limit: Duration) -> Result<String, String> {
         // If the thread is gone, so is its answer.
-        let _ = self.lines.send(line);
+        let _ = self.lines.send(line.to_vec());
         match self.scores.recv_timeout(limit) {
             Ok(answer) => answer.map_err(|error| error.to_string()),
             Err(RecvTimeoutError::Timeout) => Err(format!("no answer within {limit:?}")),
@@ -210,6 +264,33 @@ mod tests {
         assert_eq!(score(&RewardProgram::new(command), "b"), 3e8, "canary: without a limit it answers");
         let limited = RewardProgram::new(command).with_memory(100 << 20);
         assert!(score(&limited, "b").is_nan() && limited.failures().0 == 1);
+    }
+
+    /// A program that replies once; of what it does not reply to, no score is asked.
+    #[test]
+    fn dialogues_are_replied_to_and_scored_as_a_whole() {
+        let command = r#"while read -r line; do case "$line" in
+            *'"completion":"c","turns":["a","b","c"]'*) echo 7;;
+            *'"turns":["a"]'*) echo '"b"';;
+            *'"turns":["a","b","c"]'*) echo null;;
+            *'"completion"'*) echo 1;;
+            *) echo what;; esac; done"#;
+        let program = RewardProgram::new(command).with_replies();
+        let prompt = Prompt::new("p");
+        let turns = |turns: &[&str]| turns.iter().map(|turn| (*turn).to_owned()).collect::<Vec<_>>();
+        assert_eq!(program.reply(&prompt, &turns(&["a"])), Some("b".to_owned()));
+        assert_eq!(program.reply(&prompt, &turns(&["a", "b", "c"])), None);
+        assert_eq!(program.score_episode(&prompt, &turns(&["a", "b", "c"])), 7.0);
+        assert_eq!(program.failures(), (0, None));
+        assert_eq!(program.reply(&prompt, &turns(&["x"])), None);
+        assert!(program.score_episode(&prompt, &turns(&["x"])).is_nan());
+        assert_eq!(program.score_episode(&prompt, &turns(&["y"])), 1.0, "canary: the same score was asked");
+        let (count, first) = program.failures();
+        assert!(count == 1 && first.as_ref().is_some_and(|first| first.contains("string of JSON")), "{first:?}");
+        let without = RewardProgram::new(command);
+        assert_eq!(without.reply(&prompt, &turns(&["a"])), None);
+        assert_eq!(without.score_episode(&prompt, &turns(&["y"])), 1.0);
+        assert_eq!(without.failures(), (0, None));
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub enum GraphError {
     },
     /// The model has no parameter of floating point.
     NoParameter,
+    /// The parameter is quantized: Burn's capture does not record quantized tensors.
+    Quantized(String),
     /// The model's parameters.
     Table(TableError),
     /// Burn could not record the forward.
@@ -91,6 +93,11 @@ impl fmt::Display for GraphError {
             Self::Input { shapes, reason } => {
                 write!(f, "inputs {} cannot be run as a graph: {reason}", listed(shapes))
             }
+            Self::Quantized(path) => write!(
+                f,
+                "the parameter \"{path}\" is quantized, which Burn's capture does not record: build the layer of eggroll_nn::Linear or \
+                 Embedding, which take quantized weights with adapters, or dequantize it"
+            ),
             Self::NoParameter => write!(f, "the model has no parameter of floating point"),
             Self::Table(error) => write!(f, "{error}"),
             Self::Capture(error) => write!(f, "the forward cannot be recorded: {error}"),

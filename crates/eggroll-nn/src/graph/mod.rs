@@ -21,7 +21,7 @@ pub use tensors::GraphTensors;
 
 use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{DType, Device};
 use eggroll_core::ops::InputRows;
 use eggroll_core::sync::locked;
 use interpreter::interpreter;
@@ -124,7 +124,11 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
             forward: Arc::new(forward),
             recorder: Mutex::new(GraphRecorder { device: Device::capture(), programs: HashMap::new() }),
         };
-        if !parameters(model).iter().any(|parameter| parameter.is_perturbed) {
+        let of_model = parameters(model);
+        if let Some(quantized) = of_model.iter().find(|parameter| matches!(parameter.value.dtype(), DType::QFloat(_))) {
+            return Err(GraphError::Quantized(quantized.path.clone()));
+        }
+        if !of_model.iter().any(|parameter| parameter.is_perturbed) {
             return Err(GraphError::NoParameter);
         }
         let batched = |members: X| {

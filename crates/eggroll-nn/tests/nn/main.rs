@@ -1,6 +1,7 @@
 //! Perturbed modules and graphs: outside `evaluate` against `burn::nn`, inside against models with the weights of one member,
 //! which the f64 oracle forms.
 
+mod adapters;
 mod attention;
 mod both_directions;
 mod convolution;
