@@ -39,9 +39,7 @@
 //! | run with checkpoints and logs | [`run`], [`TrainingLoop`](prelude::TrainingLoop) |
 //! | handle errors of all crates | [`Error`] |
 //!
-//! The repository has [examples](https://github.com/eggroll-rs/eggroll/tree/main/examples),
-//! [a book](https://github.com/eggroll-rs/eggroll/blob/main/docs/book/src/SUMMARY.md), and
-//! [measured results](https://github.com/eggroll-rs/eggroll/blob/main/docs/benchmarks.md).
+//! The repository has examples, a book (`docs/book/src/SUMMARY.md`), and measured results (`docs/benchmarks.md`).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

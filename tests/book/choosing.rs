@@ -13,7 +13,6 @@ fn a_pretrained_model() -> Result<(), eggroll::Error> {
     let score = |model: &nn::Linear, population: &Population| {
         population.evaluate(|members| -members.mse(model.forward_shared(x.clone()), y.clone()))
     };
-    // ANCHOR: pretrained
     let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
         .with_noise_scale(NoiseScale::RelativeToSpread)
         .with_sigma(0.03)
@@ -28,7 +27,6 @@ fn a_pretrained_model() -> Result<(), eggroll::Error> {
     let before = model.clone(); // tensors are shared
     strategy.tell(&mut model, population, fitness)?;
     println!("{}", step_statistics(&strategy, &before, &model));
-    // ANCHOR_END: pretrained
     let step = step_statistics(&strategy, &before, &model).total;
     assert!(step.changed > 0.9 && step.to_noise > 0.05 && step.to_noise < 1.0, "{step}");
     Ok(())

@@ -3,7 +3,6 @@
 use burn::store::{BurnToPyTorchAdapter, ModuleSnapshot, PyTorchToBurnAdapter, SafetensorsStore};
 use eggroll::prelude::*;
 
-// ANCHOR: models
 /// The model that is trained.
 #[derive(Module, Debug)]
 struct Trained {
@@ -17,7 +16,6 @@ struct Deployed {
     first: burn::nn::Linear,
     second: burn::nn::Linear,
 }
-// ANCHOR_END: models
 
 impl Trained {
     fn new(device: &Device) -> Self {
@@ -50,16 +48,12 @@ fn from_a_checkpoint_to_other_formats() -> Result<(), Box<dyn std::error::Error>
     let expected = model.forward(x.clone()).into_data();
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).try_init(&model)?;
 
-    // ANCHOR: save
     let checkpoints = Checkpoints::new(folder.join("checkpoints"));
     let saved = checkpoints.save(&strategy, &model)?; // the folder generation-N
-    // ANCHOR_END: save
     drop(model);
 
-    // ANCHOR: resume
     let (strategy, model) = checkpoints.load_latest(Trained::new(&device))?.expect("saved above");
     println!("continues at generation {}", strategy.generation());
-    // ANCHOR_END: resume
 
     // ANCHOR: plain
     let deployed = Deployed::new(&device).load_file(saved.join("model.bpk"));
@@ -67,31 +61,23 @@ fn from_a_checkpoint_to_other_formats() -> Result<(), Box<dyn std::error::Error>
     // ANCHOR_END: plain
     assert_eq!(deployed.forward(x.clone()).into_data(), expected);
 
-    // ANCHOR: convert
     let deployed = Deployed { first: model.first.clone().into(), second: model.second.clone().into() };
-    // ANCHOR_END: convert
     assert_eq!(deployed.forward(x.clone()).into_data(), expected);
 
     let file = folder.join("model.safetensors");
-    // ANCHOR: safetensors
     model.save_into(&mut SafetensorsStore::from_file(&file))?;
     let mut deployed = Deployed::new(&device);
     deployed.load_from(&mut SafetensorsStore::from_file(&file))?;
-    // ANCHOR_END: safetensors
     assert_eq!(deployed.forward(x.clone()).into_data(), expected);
 
     let file = folder.join("for-pytorch.safetensors");
-    // ANCHOR: pytorch
     model.save_into(&mut SafetensorsStore::from_file(&file).with_to_adapter(BurnToPyTorchAdapter))?;
-    // ANCHOR_END: pytorch
     let mut back = Trained::new(&device);
     back.load_from(&mut SafetensorsStore::from_file(&file).with_from_adapter(PyTorchToBurnAdapter))?;
     assert_eq!(back.forward(x).into_data(), expected);
 
-    // ANCHOR: checked
     let store = &mut SafetensorsStore::from_file(folder.join("model.safetensors"));
     let model = nn::weights::load(Trained::new(&device), store, folder.join("model.safetensors"))?;
-    // ANCHOR_END: checked
     assert_eq!(parameter_digest(&model), parameter_digest(&back));
     Ok(())
 }

@@ -183,7 +183,6 @@ fn before_training() -> Result<(), eggroll::Error> {
     let model = linear(24, 5);
     let images = sines(64 * 24, &device).reshape([64, 24]);
     let targets = labels(64, &device);
-    // ANCHOR: forecast
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).try_init(&model)?;
     let population = strategy.ask();
     let fitness = population.evaluate(|members| {
@@ -192,7 +191,6 @@ fn before_training() -> Result<(), eggroll::Error> {
     if let Some(forecast) = strategy.forecast(&model, &population, &fitness)? {
         println!("{forecast}");
     }
-    // ANCHOR_END: forecast
     let forecast = strategy.forecast(&model, &population, &fitness)?.expect("members differ");
     let text = forecast.to_string();
     assert!(text.lines().count() == 3 && text.contains("weight") && text.contains("by part"), "{text}");

@@ -1,6 +1,5 @@
 //! A first model: exclusive or, by fitness alone.
 
-// ANCHOR: model
 use eggroll::prelude::*;
 
 #[derive(Module, Debug)]
@@ -18,9 +17,7 @@ impl Mlp {
         self.second.forward(activation::tanh(self.first.forward_shared(x)))
     }
 }
-// ANCHOR_END: model
 
-// ANCHOR: train
 fn config() -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
         .with_population_size(256)
@@ -29,7 +26,9 @@ fn config() -> EvolutionStrategyConfig {
 }
 
 fn train(mut model: Mlp, x: Tensor<2>, labels: Tensor<1, Int>) -> Result<Mlp, eggroll::Error> {
-    let mut strategy = config().try_init(&model)?;
+    // ANCHOR: loop
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
+    let mut strategy = config.with_population_size(256).with_sigma(0.05).with_learning_rate(0.05).try_init(&model)?;
     for _ in 0..150 {
         let population = strategy.ask();
         let fitness = population.evaluate(|members| {
@@ -38,9 +37,9 @@ fn train(mut model: Mlp, x: Tensor<2>, labels: Tensor<1, Int>) -> Result<Mlp, eg
         });
         strategy.tell(&mut model, population, fitness)?;
     }
+    // ANCHOR_END: loop
     Ok(model)
 }
-// ANCHOR_END: train
 
 // ANCHOR: accuracy
 /// The share of rows that each member gets right: no gradient anywhere.

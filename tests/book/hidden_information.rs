@@ -42,7 +42,6 @@ impl WorldSampler for Kuhn {
 }
 // ANCHOR_END: sampler
 
-// ANCHOR: oracle
 const TEMPERATURE: f64 = 0.5;
 
 /// Knows how often the first player bets with each card. Before the bet, its values are logarithms of the probabilities,
@@ -70,7 +69,6 @@ impl Oracle {
         self.values.clone().select(0, column(2) * 9 + column(0) * 3 + column(1))
     }
 }
-// ANCHOR_END: oracle
 
 const WORLDS: usize = 10_000;
 const JACK: usize = 0;
@@ -134,7 +132,6 @@ fn strategy_fusion() -> Result<(), ExpectedValuesError> {
     let oracle = Oracle::new([0.1, 0.0, 0.3], &device);
     let engine = ExpectedValuesConfig::new(WORLDS).init(&device)?;
     let queen = [(WorldKey::new(1, 0, 0), 1)];
-    // ANCHOR: fusion
     // Action 1 is now to wait: to decide one move later, without having learned anything.
     let wait = |positions: Tensor<2, Int>| {
         let values = oracle.forward(positions); // [rows, 2]
@@ -144,7 +141,6 @@ fn strategy_fusion() -> Result<(), ExpectedValuesError> {
     let now = engine.decide(&Kuhn, &queen, |positions| oracle.forward(positions))?[0].actions[1];
     let later = engine.decide(&Kuhn, &queen, wait)?[0].actions[1];
     println!("call {:.2}, wait {:.2}", now.value, later.value); // 0 and 0.5
-    // ANCHOR_END: fusion
     assert!(now.value.abs() < 4.0 * now.standard_error && (later.value - 0.5).abs() < 4.0 * later.standard_error);
     Ok(())
 }

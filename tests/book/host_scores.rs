@@ -44,13 +44,11 @@ fn a_score_can_fail() {
         if outputs.len() == 2 { Ok(outputs[0]) } else { Err(std::io::Error::other("no answer")) }
     };
     let run = || -> Result<Fitness, std::io::Error> {
-        // ANCHOR: fallible
         let fitness = population.try_evaluate(|members| {
             let outputs: Vec<f32> = model.forward_shared(x.clone()).into_data().try_to_vec().expect("f32");
             let rows = outputs.len() / members.count();
             outputs.chunks_exact(rows).map(call).collect::<Result<Vec<f32>, _>>()
         })?;
-        // ANCHOR_END: fallible
         Ok(fitness)
     };
     assert_eq!(run().expect("answers").values().len(), 8);

@@ -93,14 +93,12 @@ fn completions_that_are_given() -> Result<(), eggroll::Error> {
     finetune.check_items(&items)?; // against context and vocabulary: worth it before the first of many steps
     println!("{}", finetune.learn(Items::Shared(&items))?);
     // ANCHOR_END: given
-    // ANCHOR: probe
     let probe = finetune.strategy().probe_sigma(finetune.model(), [0.01, 0.03, 0.1], |population| {
         let scored = finetune.score_members(population, Items::Shared(&items)).expect("the items fit the model");
         let sum = |items: &Vec<Scored>| items.iter().map(Scored::mean_log_probability).sum::<f32>();
         Fitness::from(scored.iter().map(sum).collect::<Vec<f32>>())
     })?;
     println!("{probe}");
-    // ANCHOR_END: probe
     assert_eq!(finetune.steps(), 1);
     assert_eq!(probe.sigmas.len(), 3);
     Ok(())

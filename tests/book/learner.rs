@@ -10,7 +10,6 @@ use eggroll::run::{
 use eggroll::train::GenerationReport;
 use std::path::Path;
 
-// ANCHOR: task
 /// Three numbers to one, and other examples for validation.
 struct Regression {
     x: Tensor<2>,
@@ -39,7 +38,6 @@ impl EsTask<Linear> for Regression {
         Ok(Scalars::from([("Largest weight", largest.into_scalar())]))
     }
 }
-// ANCHOR_END: task
 
 // ANCHOR: run
 fn config() -> EsTrainingConfig {
@@ -99,14 +97,12 @@ fn a_run_and_its_log() -> Result<(), Box<dyn std::error::Error>> {
     let lines = std::fs::read_to_string(folder.join("log.jsonl"))?;
     assert!(["largest_weight", "error", "signal_to_noise"].iter().all(|name| lines.contains(name)), "{lines}");
     assert_eq!(Checkpoints::new(folder.join("kept")).list()?.len(), 1);
-    // ANCHOR: replay
     for saved in Checkpoints::new(folder.join("checkpoints")).list()? {
         let (strategy, model) = load(&saved, first.clone())?;
         let until = Some(strategy.generation());
         let (_strategy, again) = replay(&folder.join("run.replay"), first.clone(), until)?;
         assert_eq!(parameter_digest(&again), parameter_digest(&model));
     }
-    // ANCHOR_END: replay
     Ok(())
 }
 
@@ -120,11 +116,9 @@ fn an_estimate_beside_the_gradient() -> Result<(), eggroll::Error> {
     let error = model.forward(task.x.clone()) - task.y.clone();
     let mut gradients = burn::optim::GradientsParams::new();
     gradients.register(model.weight.id, task.x.clone().transpose().matmul(error));
-    // ANCHOR: diagnose
     println!("{}", eggroll::diagnose(&model)); // statistics and warnings of every parameter
     let estimate = strategy.gradient(&model, &population, &fitness)?.expect("fitness differs");
     let cosine = gradient_cosine(&model, &estimate, &gradients).expect("neither is 0");
-    // ANCHOR_END: diagnose
     assert!(cosine > 0.9, "{cosine}");
     Ok(())
 }

@@ -53,9 +53,7 @@ fn unmodified_models() {
     let population = strategy.ask();
     let batched = population.evaluate(|members| members.mean(graph.forward_shared(&model, x.clone())));
     // ANCHOR_END: graph
-    // ANCHOR: members
     let one_by_one = population.evaluate_each(&model, |member: Plain| member.forward(x.clone()).mean());
-    // ANCHOR_END: members
     let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4;
     assert!(batched.values().iter().zip(one_by_one.values()).all(close), "{batched:?} {one_by_one:?}");
     let spread = batched.values().iter().fold(0.0f32, |spread, value| spread.max((value - batched.values()[0]).abs()));

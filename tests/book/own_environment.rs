@@ -40,7 +40,6 @@ impl Physics for Mass {
 }
 // ANCHOR_END: physics
 
-// ANCHOR: environment
 /// The same mass, pushed along both axes of a plane.
 #[derive(Clone, Debug)]
 struct Plane;
@@ -87,9 +86,7 @@ impl TensorEnvironment for Plane {
         }
     }
 }
-// ANCHOR_END: environment
 
-// ANCHOR: forms
 /// The form on tensors and that on floats take the same steps, bit for bit.
 #[test]
 fn forms_agree() {
@@ -109,7 +106,6 @@ fn forms_agree() {
         assert_eq!(states.clone().into_data().iter().collect::<Vec<f32>>(), rows, "step {step}");
     }
 }
-// ANCHOR_END: forms
 
 #[test]
 fn canary_a_policy_learns_and_does_not_without_updates() {

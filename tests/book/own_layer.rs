@@ -29,7 +29,6 @@ impl Gain {
 }
 // ANCHOR_END: layer
 
-// ANCHOR: test
 #[test]
 fn equals_members_of_explicit_weights() {
     let device = Device::flex();
@@ -46,9 +45,7 @@ fn equals_members_of_explicit_weights() {
     }
     assert!(batched.values()[0] != batched.values()[1], "canary: the members of a pair differ");
 }
-// ANCHOR_END: test
 
-// ANCHOR: integers
 /// `y = clip(x + ⌊x·W / (16·⌊√width⌋)⌋)` in int8; inside `evaluate` every member's own `W`.
 #[derive(Module, Debug)]
 struct Residual {
@@ -66,7 +63,6 @@ impl Residual {
         integer::add(x, y, Rounding::Floor)
     }
 }
-// ANCHOR_END: integers
 
 #[test]
 fn integers_are_the_same_in_every_chunk() {

@@ -36,14 +36,12 @@ fn roles_by_shape() {
 fn a_strategy_takes_it() -> Result<(), eggroll::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let model = LinearConfig::new(4, 8).init(&Device::flex());
-    // ANCHOR: strategy
     let noiser = NoiserConfig::from(CustomNoiser::new(WideOnly { width: 8 }));
     let strategy = EvolutionStrategyConfig::new(noiser.clone(), AdamConfig::new()).try_init(&model)?;
 
     let checkpoints = Checkpoints::new(folder.path()).with_noiser(noiser);
     checkpoints.save(&strategy, &model)?;
     let loaded = checkpoints.load_latest(model)?;
-    // ANCHOR_END: strategy
     assert_eq!(loaded.expect("saved").0.generation(), 0);
     Ok(())
 }

@@ -10,7 +10,6 @@ use eggroll::run::{Scalars, UserError, durable, print_note};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-// ANCHOR: observer
 /// The latest value of each metric, in a file that Prometheus' node exporter reads.
 struct Prometheus {
     file: PathBuf,
@@ -45,7 +44,6 @@ impl MetricLogger for Prometheus {
         Ok(Vec::new()) // the run asks its own log
     }
 }
-// ANCHOR_END: observer
 
 struct Ones;
 

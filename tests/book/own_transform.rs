@@ -30,7 +30,6 @@ impl GradientTransform for Agreement {
 fn a_run_continues_with_what_it_remembers() -> Result<(), eggroll::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut model = LinearConfig::new(4, 8).init(&Device::flex());
-    // ANCHOR: strategy
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
         .with_transform("agreement 0.9", Agreement { memory: 0.9 })
         .with_transform("biases at half rate", |parameters: &mut [ParameterGradient]| {
@@ -38,7 +37,6 @@ fn a_run_continues_with_what_it_remembers() -> Result<(), eggroll::Error> {
                 parameter.gradient = parameter.gradient.clone() * 0.5;
             }
         });
-    // ANCHOR_END: strategy
     let x = Tensor::<2>::ones([1, 4], &Device::flex());
     let generation = |strategy: &mut EvolutionStrategy, model: &mut Linear| {
         let population = strategy.ask();

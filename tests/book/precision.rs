@@ -4,7 +4,6 @@ use burn::module::{ModuleMapper, Param};
 use burn::tensor::DType;
 use eggroll::prelude::*;
 
-// ANCHOR: cast
 /// Casts all float parameters.
 struct Cast(DType);
 
@@ -13,7 +12,6 @@ impl ModuleMapper for Cast {
         param.map(|value| value.cast(self.0))
     }
 }
-// ANCHOR_END: cast
 
 #[test]
 fn half_precision_trains() -> Result<(), eggroll::Error> {
@@ -22,7 +20,6 @@ fn half_precision_trains() -> Result<(), eggroll::Error> {
         (model.forward(x) - y).cast(DType::F32).square().mean().into_scalar()
     };
     for dtype in [DType::F16, DType::BF16] {
-        // ANCHOR: train
         let mut model = nn::LinearConfig::new(4, 2).init(&device).map(&mut Cast(dtype));
         let x = Tensor::<2>::ones([3, 4], &device).cast(dtype);
         let y = Tensor::<2>::full([3, 2], 3.0, &device).cast(dtype);
@@ -37,7 +34,6 @@ fn half_precision_trains() -> Result<(), eggroll::Error> {
             let fitness = population.evaluate(|members| -members.mse(model.forward_shared(x.clone()), y.clone()));
             strategy.tell(&mut model, population, fitness)?;
         }
-        // ANCHOR_END: train
         assert_eq!(model.weight.val().dtype(), dtype);
         let after = error(&model, x, y);
         assert!(after < 0.1 * before, "{dtype:?}: {before} {after}");
@@ -60,13 +56,11 @@ fn masters_take_small_steps() -> Result<(), eggroll::Error> {
         }
         Ok((model.weight.val() - ones().weight.val()).cast(DType::F32).abs().max().into_scalar())
     };
-    // ANCHOR: masters
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), OptimizerConfig::default())
         .with_population_size(64)
         .with_sigma(0.1)
         .with_learning_rate(0.001) // a quarter of half the distance between neighbors of 1
         .with_master_weights(true);
-    // ANCHOR_END: masters
     assert!(moved(config.clone())? > 0.01);
     assert_eq!(moved(config.with_master_weights(false))?, 0.0, "canary");
     Ok(())

@@ -10,11 +10,9 @@ fn a_trace() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace.json");
     let traced = || -> Result<(), eggroll::Error> {
-        // ANCHOR: trace
         let trace = TraceConfig::new(&path).with_generations(20).start()?;
         train();
         println!("{}", trace.finish()?); // what each component took; the file opens in Perfetto
-        // ANCHOR_END: trace
         Ok(())
     };
     traced().expect("a trace");

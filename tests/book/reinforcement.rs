@@ -8,7 +8,6 @@ use eggroll::rl::{ActionHead, CartPole, EvaluationConfig, Policy, RolloutConfig}
 #[test]
 fn a_policy_is_trained() {
     let train = |device: &Device, generations: u64| -> Result<(Mlp, f64), eggroll::train::Error> {
-        // ANCHOR: train
         let mut policy = MlpConfig::new(vec![4, 32, 32, 2]).init(device);
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
             .with_population_size(128)
@@ -24,7 +23,6 @@ fn a_policy_is_trained() {
         // The mean policy, without noise.
         let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(100).with_seed(1), device);
         println!("mean return {}", episodes.mean_return());
-        // ANCHOR_END: train
         Ok((policy, episodes.mean_return()))
     };
     let device = Device::flex();
@@ -70,7 +68,6 @@ fn options_and_a_recurrent_policy() {
     let run = |seed: u64| -> Result<Vec<f32>, eggroll::train::Error> {
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(8);
         let strategy = config.with_sigma(0.3).try_init(&policy)?;
-        // ANCHOR: options
         let mut rollouts = RolloutConfig::new()
             .with_episodes(4) // for every member; all members have the same four
             .with_head(ActionHead::Sampled)
@@ -79,7 +76,6 @@ fn options_and_a_recurrent_policy() {
             .init(CartPole::new())?;
         let outcome = rollouts.evaluate(&strategy.ask(), &policy);
         rollouts.update_normalizer(&outcome.episodes); // the running statistics of observations
-        // ANCHOR_END: options
         assert_eq!(outcome.episodes.returns().len(), 32);
         Ok(outcome.fitness.values().to_vec())
     };

@@ -4,7 +4,6 @@ use burn::optim::AdamConfig;
 use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
 
-// ANCHOR: rollout
 /// A mass on a line that a policy pushes: the score is how close to 0 it stays. Every member has its own world, a row of
 /// the tensors.
 fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
@@ -21,19 +20,16 @@ fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     }
     -distance / 50.0
 }
-// ANCHOR_END: rollout
 
 #[test]
 fn a_policy_learns() {
     let device = Device::flex();
     let mut policy = LinearConfig::new(2, 1).with_initializer(nn::Initializer::Zeros).init(&device);
-    // ANCHOR: strategy
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
         .with_population_size(128)
         .with_sigma(0.1)
         .with_learning_rate(0.1)
         .with_noise_source(NoiseSourceConfig::Cached); // 50 forwards read the noise of a generation
-    // ANCHOR_END: strategy
     let mut strategy = config.init(&policy);
     let mut means = Vec::new();
     for _ in 0..40 {

@@ -20,7 +20,7 @@ use burn::tensor::Tensor;
 /// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
 ///
 /// On devices: one launch for the basis of up to 32 rows, six more for every 16 rows behind the first 16 of many (see
-/// `docs/decisions.md`), and two products.
+/// `docs/decisions/0026-gpu-kernel-shapes.md`), and two products.
 ///
 /// # Shapes
 ///

@@ -1,4 +1,4 @@
-//! What can go wrong, and what happens then: `docs/reliability.md` lists it all.
+//! What can go wrong, and what happens then: `docs/reliability.md` has the kinds.
 
 mod allocations;
 mod configuration;
