@@ -7,6 +7,7 @@ use burn::tensor::quantization::{Calibration, QuantValue};
 use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
 use eggroll::run::parameter_digest;
+use eggroll::train::Error;
 
 #[derive(Module, Debug)]
 struct Classifier {
@@ -42,18 +43,16 @@ fn points(turn: usize, device: &Device) -> (Tensor<2>, Tensor<1, Int>) {
 }
 
 fn learn(model: &mut Classifier, (x, labels): &(Tensor<2>, Tensor<1, Int>), generations: usize) -> Result<(), Error> {
-    // ANCHOR: train
     let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
         .with_population_size(64)
         .with_learning_rate(0.02)
         .try_init(model)?;
     for _ in 0..generations {
         let population = strategy.ask();
-        let fitness = population
-            .evaluate(|members| -members.row_cross_entropy(model.forward(x.clone()), labels.clone()));
+        let fitness =
+            population.evaluate(|members| -members.row_cross_entropy(model.forward(x.clone()), labels.clone()));
         strategy.tell(model, population, fitness)?;
     }
-    // ANCHOR_END: train
     Ok(())
 }
 
@@ -75,14 +74,16 @@ fn adapters_of_a_quantized_model_learn() -> Result<(), Error> {
         let base = model.first.weight.base().into_data();
         learn(&mut model, &after, 200)?;
         let adapted = model.accuracy(&after.0, &after.1);
-        println!("seed {seed}: {own} of the first task, {quantized} quantized; of the second {other}, {adapted} adapted");
+        println!(
+            "seed {seed}: {own} of the first task, {quantized} quantized; of the second {other}, {adapted} adapted"
+        );
         assert!(own > 0.8 && quantized > own - 0.05 && other < 0.5 && adapted > 0.75);
         assert_eq!(model.first.weight.base().into_data(), base, "the quantized weight stays");
         let bytes = model.clone().into_record().into_bytes().expect("writes");
-        let again = Classifier::new(&device).apply_qlora(QLora::new(Lora::new(4, 8.0), Quantizer::new(
-            Calibration::MinMax,
-            device.settings().quantization.scheme.with_value(QuantValue::Q8S),
-        )));
+        let again = Classifier::new(&device).apply_qlora(QLora::new(
+            Lora::new(4, 8.0),
+            Quantizer::new(Calibration::MinMax, device.settings().quantization.scheme.with_value(QuantValue::Q8S)),
+        ));
         let again = again.load_record(burn::store::ModuleRecord::from_bytes(bytes).expect("reads"));
         assert_eq!(parameter_digest(&again), parameter_digest(&model));
         // ANCHOR: merge

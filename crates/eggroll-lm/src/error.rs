@@ -92,7 +92,9 @@ pub enum Error {
     #[error("the model has no chat template: write the prompt as it was trained on")]
     NoTemplate,
     /// A chat template that leaves out what the assistant has said.
-    #[error("the chat template does not show the assistant's answers: reply with the control tokens as the model was trained on")]
+    #[error(
+        "the chat template does not show the assistant's answers: reply with the control tokens as the model was trained on"
+    )]
     NoAnswersInTemplate,
 }
 

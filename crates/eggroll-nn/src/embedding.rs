@@ -141,12 +141,7 @@ impl Embedding {
 
 /// Rows of every member's weight.
 #[track_caller]
-fn perturbed(
-    parameter: &ActiveParameter,
-    weight: Tensor<2>,
-    input: Tensor<2, Int>,
-    rows: InputRows,
-) -> Tensor<3> {
+fn perturbed(parameter: &ActiveParameter, weight: Tensor<2>, input: Tensor<2, Int>, rows: InputRows) -> Tensor<3> {
     parameter.refuse_empty(&input.dims());
     let ([count, length], members) = (input.dims(), parameter.pairs().members());
     let count = match rows {
@@ -163,11 +158,7 @@ fn perturbed(
 
 /// `x·Wᵀ` for every member's weight.
 #[track_caller]
-fn perturbed_transposed<const D: usize>(
-    parameter: &ActiveParameter,
-    weight: Tensor<2>,
-    input: Tensor<D>,
-) -> Tensor<D> {
+fn perturbed_transposed<const D: usize>(parameter: &ActiveParameter, weight: Tensor<2>, input: Tensor<D>) -> Tensor<D> {
     check_width(&input, &weight);
     let ([n_embedding, d_model], mut dims) = (weight.dims(), input.dims());
     per_member::check_rows(parameter, &dims);

@@ -117,12 +117,13 @@ impl RewardProgram {
             self.state().idle.push(program);
             Ok::<_, String>(answer)
         };
-        asked().map_err(|error| {
-            let mut state = self.state();
-            state.failures += 1;
-            state.first.get_or_insert_with(|| format!("the reward {:?}: {error}", self.command));
-        })
-        .ok()
+        asked()
+            .map_err(|error| {
+                let mut state = self.state();
+                state.failures += 1;
+                state.first.get_or_insert_with(|| format!("the reward {:?}: {error}", self.command));
+            })
+            .ok()
     }
 
     fn grade(&self, answer: &Answer) -> f32 {

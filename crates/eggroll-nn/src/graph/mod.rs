@@ -131,7 +131,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         if !of_model.iter().any(|parameter| parameter.is_perturbed) {
             return Err(GraphError::NoParameter);
         }
-        let batched = |members: X| {
+        let batched = |model: &M, members: X| {
             let (parameters, parts) = (parameters(model), members.parts());
             let program = graph.program(model, &parameters, &parts, verify::MEMBERS, false)?;
             Ok(execute::run(&program, &parameters, parts))

@@ -26,7 +26,7 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     model: &M,
     example: X,
     forward: &dyn Fn(&M, X) -> Y,
-    batched: impl FnOnce(X) -> Result<Vec<DispatchTensor>, GraphError>,
+    batched: impl FnOnce(&M, X) -> Result<Vec<DispatchTensor>, GraphError>,
 ) -> Result<(), GraphError> {
     // As if all were trained: `no_grad()` may change after the trace.
     let model = &model.valid().set_require_grad(true);
@@ -41,7 +41,7 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
         held: Arc::new(MaterializedNoise::default()),
     };
     let members = folded(example.clone());
-    let (found, _) = perturbation.run(PairRange::new(0, PAIRS), || batched(members));
+    let (found, _) = perturbation.run(PairRange::new(0, PAIRS), || batched(model, members));
     let found = numbers(found?);
     let plain = numbers(forward(model, example.clone()).parts());
     let mut expected: Vec<Vec<f64>> = vec![Vec::new(); found.len()];

@@ -1,13 +1,11 @@
 //! Weights with LoRA adapters, dense and quantized, against Burn's layers with the adapter of one member.
 
-use crate::support::{
-    LAYER, MEMBERS, NETWORK, assert_members, noisers, perturbation, rows_of, uniform, values,
-};
+use crate::support::{LAYER, MEMBERS, NETWORK, assert_members, noisers, perturbation, rows_of, uniform, values};
 use burn::module::{Lora, Module, ModuleMapper, Param, QLora, Quantizer};
 use burn::nn;
 use burn::tensor::quantization::{Calibration, QuantValue};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
-use eggroll_core::{EggrollConfig, ParameterTable, Role, TableError};
+use eggroll_core::{EggrollConfig, NoiserConfig, ParameterTable, Role, TableError};
 use eggroll_nn::graph::{GraphError, PopulationGraph};
 use eggroll_nn::{Embedding, EmbeddingConfig, Linear, LinearConfig};
 
@@ -129,11 +127,15 @@ fn models_of_burn_train_their_adapters() {
 #[test]
 fn quantized_weights_without_adapters_are_refused() {
     let device = Device::flex();
-    let noiser = EggrollConfig::new();
+    let noiser = NoiserConfig::from(EggrollConfig::new()).init().expect("valid");
     let layer: Linear = LinearConfig::new(6, 4).init(&device).quantize_weights(&mut quantizer(&device));
-    let refused = |model: &Linear, frozen: &[String]| ParameterTable::new(model, &noiser, frozen).err();
+    let refused = |model: &Linear, frozen: &[String]| ParameterTable::new(model, noiser.as_ref(), frozen).err();
     assert_eq!(refused(&layer, &[]), Some(TableError::Quantized("weight".into())));
-    assert_eq!(refused(&layer, &["weight".into()]), None);
+    assert_eq!(
+        refused(&layer, &["weight".into(), "bias".into()])
+            .map(|error| error.to_string().contains("no parameter to train")),
+        Some(true)
+    );
     assert_eq!(refused(&layer.no_grad(), &[]).map(|error| error.to_string().contains("no_grad()")), Some(true));
     let model = adapted(BurnMlp::new(&device), &device, true);
     let error = PopulationGraph::trace(&model, uniform([2, 7], 0, &device), BurnMlp::forward).err();
