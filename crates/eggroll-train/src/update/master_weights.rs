@@ -29,7 +29,7 @@ impl Masters {
         Self { values: trained_values(table, model).into_iter().map(|value| value.and_then(copy)).collect() }
     }
 
-    /// `model` with the copies in place of what rounds from them, and the types that it had.
+    /// `model` with the copies in place of the parameters that are their rounded values, and its former types.
     pub fn widen<M: Module>(&self, table: &ParameterTable, model: M) -> (M, Types) {
         let mut widen = Widen { masters: self, table, types: none(table) };
         let model = model.map(&mut widen);
@@ -49,7 +49,7 @@ impl Masters {
         KeptTensors::of(self.values.iter().flatten())
     }
 
-    /// Those of a record for the same parameters, or why they are not.
+    /// The master weights of a record for the same parameters, or why they do not fit.
     pub fn loaded(&self, table: &ParameterTable, record: Option<KeptTensors>) -> Result<Self, String> {
         let record = record.map_or_else(Vec::new, KeptTensors::into_tensors);
         let (found, expected) = (record.len(), self.values.iter().flatten().count());
