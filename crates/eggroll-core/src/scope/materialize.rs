@@ -18,9 +18,9 @@ impl Perturbation {
     /// - `clip(θ + ⌊s·N / 2^(4 + sigma shift)⌋)` for integers, `N = B·Aᵀ` or the product of two draws, `s = ±1`;
     /// - `θ` where they are frozen.
     ///
-    /// The noise is the same as in the perturbed operations, and so are a model's members: up to the order of float sums, and exactly for the integer
-    /// tables and vectors of recurrent models. In a transformer, which rounds to nearest, integer values may differ by one. An integer product `x·W`
-    /// differs: the perturbed operation shifts `(x·B)·Aᵀ` once, but a formed weight has been shifted element by element.
+    /// The noise is the same as in the perturbed operations, and so are a model's members. They agree up to the order of float sums, and exactly for
+    /// the integer tables and vectors of recurrent models. In a transformer, which rounds to nearest, integer values may differ by one. An integer
+    /// product `x·W` differs: the perturbed operation shifts `(x·B)·Aᵀ` once, but a formed weight has been shifted element by element.
     ///
     /// A formed weight also rounds to its type: in half precision, small noise on large weights is lost, while the
     /// perturbed operations keep it.

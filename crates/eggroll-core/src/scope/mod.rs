@@ -9,13 +9,13 @@
 //!
 //! A rayon thread that waits for others may take any other job of its pool, and that job does not belong to the scope
 //! that the thread waits under. The only thread of a pool does so too while it waits for another pool. [`suspended`]
-//! removes the scope for such a wait. Eggroll uses it for all its own waits: evaluations inside of evaluations,
-//! perturbed layers of every noiser on every backend, the CPU kernels of all other operations, and host environments
-//! of rollouts. It does not cover waits of the program itself inside the scope, including Burn's operations on a CPU
-//! (products, activations, sums). If a job taken there asks for a parameter of the scope, it is perturbed, and
-//! nothing detects that. Call `evaluate` outside of pools that run other jobs with the same model, or wrap the wait
-//! in [`suspended`]. A job that evaluates the same model is refused. Chunks of members are safe: each begins in
-//! [`Enclosing::run`], outside of all scopes of its thread. Threads outside of pools take no jobs.
+//! removes the scope for such a wait. Eggroll uses it for all its own waits: in evaluations inside of evaluations,
+//! perturbed layers of every noiser on every backend, other CPU kernels, and host environments of rollouts. It does
+//! not cover waits of the program itself inside the scope, including Burn's operations on a CPU (products,
+//! activations, sums). If a job taken there asks for a parameter of the scope, it is perturbed, and nothing detects
+//! that. Call `evaluate` outside of pools that run other jobs with the same model, or wrap the wait in [`suspended`].
+//! A job that evaluates the same model is refused. Chunks of members are safe: each begins in [`Enclosing::run`],
+//! outside of all scopes of its thread. Threads outside of pools take no jobs.
 
 mod active;
 mod copies;

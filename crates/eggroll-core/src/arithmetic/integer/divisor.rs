@@ -52,7 +52,7 @@ impl Divisor {
     }
 }
 
-/// [`Divisor`] where it applies, an ordinary division elsewhere.
+/// [`Divisor`] if it applies, else an ordinary division.
 #[inline(always)]
 pub(crate) fn divide_plainly(value: i32, divisor: i32) -> i8 {
     clip(value.div_euclid(divisor))
