@@ -71,7 +71,7 @@ impl Buffers {
     }
 }
 
-/// One pair, and the indices that its members look up: those of both, or what they share.
+/// One pair, and the indices that its members look up: the indices of both members, or shared ones.
 struct Pair<'a> {
     op: &'a EmbeddingSlices<'a>,
     indices: &'a [usize],
@@ -102,7 +102,7 @@ impl Pair<'_> {
         self.indices.iter().for_each(|index| buffers.slots[*index] = NONE);
     }
 
-    /// Where the noise of a row is, made now if the pair has not looked the row up before.
+    /// The slot of a row's noise, made now if the pair has not looked the row up before.
     fn slot(&self, index: usize, buffers: &mut Buffers) -> usize {
         if buffers.slots[index] == NONE {
             let start = buffers.deltas.len();

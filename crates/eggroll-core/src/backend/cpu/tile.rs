@@ -191,7 +191,7 @@ impl<'a> Panels<'a> {
         (column / self.block).checked_mul(self.block_stride)?.checked_add(column % self.block)
     }
 
-    /// Where the loads of all tiles end: tiles lie one behind the other, so where those of the last one do.
+    /// End of the last load; tiles are contiguous.
     #[inline(always)]
     fn end<S: Simd>(&self, columns: usize, depth: usize) -> Option<usize> {
         if columns == 0 || depth == 0 {

@@ -87,9 +87,9 @@ impl PackedMatrix {
             .unwrap_or_else(|| panic!("blocks of a weight {:?} in {}", self.shape, self.precision))
     }
 
-    /// Moves the integers of a weight in [`Q8_0`](Precision::Q8_0) by `update`, with error feedback: an integer `q` of scale `s` moves by
-    /// `round(u/s + e)` steps, where `e` is what earlier moves were short of; `carried` has `2¹⁶·e`. An integer at an end of `range` stays. Returns
-    /// how many have moved.
+    /// Moves the integers of a weight in [`Q8_0`](Precision::Q8_0) by `update`, with error feedback. An integer `q` of scale `s` moves by
+    /// `round(u/s + e)` steps, where `e` is the carried rounding error of earlier moves; `carried` holds `2¹⁶·e`. An integer at an end of `range`
+    /// stays. Returns the number of moved integers.
     ///
     /// # Shapes
     ///

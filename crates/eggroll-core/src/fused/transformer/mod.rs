@@ -1,9 +1,9 @@
-//! What a transformer does with rows of any members, on the host and without tensors: the language models of `eggroll-lm`.
+//! Transformer operations on rows of any members, on the host and without tensors, for the language models of
+//! `eggroll-lm`.
 //!
-//! Rows of activations are `[rows, width]`, of any number of sequences of any members. The base product of all rows is one product
-//! with a weight that is packed once ([`PackedMatrix`]), in float32, bfloat16 or int8; what the low-rank noise of a row's member makes of the row
-//! is added on top in float32 ([`Factors`]). All other operations treat rows alike, whatever rows stand next to them: results do
-//! not depend on how sequences are put together.
+//! Rows of activations are `[rows, width]`, of any number of sequences of any members. The base product of all rows is one product with a weight
+//! that is packed once ([`PackedMatrix`]), in float32, bfloat16 or int8. The product of a row with its member's low-rank noise is added in
+//! float32 ([`Factors`]). All other operations treat each row independently of its neighbors: results do not depend on how sequences are batched.
 
 mod activations;
 mod factors;

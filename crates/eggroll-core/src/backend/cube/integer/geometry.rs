@@ -73,7 +73,7 @@ impl ProductTile {
         Demand { elements, tensors: 6, units: self.units() as u32, shared_bytes: 4 * shared, turns }
     }
 
-    /// Turns over the depth of a product, with `more` turns each in addition to those that fill shared memory.
+    /// Turns over the depth of a product: each fills shared memory and then takes `more` turns.
     fn depth_turns(&self, depth: usize, more: usize) -> usize {
         let fill = |len: usize| (WORDS * len).div_ceil(self.units());
         let each = 1 + fill(self.rows()) + fill(self.columns()) + more;

@@ -31,7 +31,7 @@ pub(crate) struct GateSizes {
     pub bias: MaterializedNoise,
 }
 
-/// Which columns and sequences a unit has: those of a word, and `tile.each` sequences one after the other.
+/// The columns and sequences of a unit: the columns of a word, and `tile.each` consecutive sequences.
 #[derive(CubeType, Clone, Copy)]
 struct UnitColumns {
     /// The word.

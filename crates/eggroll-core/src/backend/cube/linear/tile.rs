@@ -10,7 +10,7 @@ use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::CubeDim;
 use cubecl::client::Client;
 
-/// Rows of a tile at most, vectors counted: a unit keeps a sum for each row and column of its own.
+/// Largest number of rows of a tile, vectors counted: a unit keeps a sum for each of its rows and columns.
 const MAX_ROWS: usize = 8;
 /// Elements of a vector at most, and groups that a unit takes at a time.
 const MAX_VECTOR: usize = 4;
