@@ -21,8 +21,8 @@ const CASES: [(usize, usize, usize, usize); 10] = [
     (3, 1, 255, 64),
 ];
 
-/// The same for layers of several tiles on each side, whose noise devices draw once for a product: at and off the starts of groups of
-/// noise, and with many terms.
+/// The same for layers of several tiles on each side, whose noise devices draw once for a product. Rows start at groups of noise and
+/// within them; one case has many terms.
 const WIDE_CASES: [(usize, usize, usize, usize); 4] =
     [(12, 320, 450, 1), (5, 513, 257, 3), (6, 256, 320, 2), (1024, 256, 256, 1)];
 
