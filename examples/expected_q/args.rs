@@ -18,7 +18,8 @@ pub struct ExpectedQArgs {
     /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
-    /// Weights of the oracle: read, or with --train written. Without it, those that come with the example are read.
+    /// Weights of the oracle: read, or with --train written. Without it, the weights that come with the example are
+    /// read.
     #[arg(long, value_name = "FILE")]
     pub oracle: Option<PathBuf>,
     /// Seed of deals, worlds, weights and noise.
