@@ -74,8 +74,8 @@ impl Conv2dConfig {
 /// Convolution of images, the same as [`burn::nn::conv::Conv2d`]; inside `evaluate`, with the kernel and bias of every member of the
 /// population.
 ///
-/// The weight `[channels_out, channels_in / groups, k₀, k₁]` is perturbed as the matrix `[channels_in / groups · k₀ · k₁,
-/// channels_out]` that multiplies the patches of an image: see [`MatrixView`](eggroll_core::MatrixView).
+/// The weight `[channels_out, channels_in / groups, k₀, k₁]` is perturbed as the matrix
+/// `[channels_in / groups · k₀ · k₁, channels_out]` that multiplies the patches of an image: see [`MatrixView`](eggroll_core::MatrixView).
 ///
 /// Created by [`Conv2dConfig`] or from a [`burn::nn::conv::Conv2d`]; fields and records are the same.
 ///

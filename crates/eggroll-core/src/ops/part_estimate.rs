@@ -120,8 +120,8 @@ impl LowRankRows {
         sums.mul_scalar(self.noise.scale)
     }
 
-    /// How far every pair moves the weight's outputs of every part, squared and relative to its mean over noise: `1/r·Σ_k
-    /// (x_t·b_qk)²/|x_t|²·|a_qk|²/width`, `[parts, pairs]`. A part of several rows has the mean over them, weighted by their squares; a part of zeros
+    /// How far every pair moves the weight's outputs of every part, squared and relative to its mean over noise:
+    /// `1/r·Σ_k (x_t·b_qk)²/|x_t|²·|a_qk|²/width`, `[parts, pairs]`. A part of several rows has the mean over them, weighted by their squares; a part of zeros
     /// has 0.
     pub fn power(&self, input: &Input, parts: usize) -> Tensor<2> {
         let (rank, rows) = (self.noise.rank, input.rows() / parts);
@@ -160,8 +160,8 @@ fn runs(pairs: usize, elements: usize) -> impl Iterator<Item = PairRange> {
     (0..pairs).step_by(most).map(move |first| PairRange::new(first as u32, most.min(pairs - first) as u32))
 }
 
-/// The gradient `[d_input, d_output]` that maps the input of each part `t` to `y_t` and is 0 outside its span. That is `Σ_t
-/// x_tᵀ·y_t / |x_t|²`, its transpose, or `y_t` in the row that was looked up. A row of zeros adds nothing.
+/// The gradient `[d_input, d_output]` that maps the input of each part `t` to `y_t` and is 0 outside its span. That is
+/// `Σ_t x_tᵀ·y_t / |x_t|²`, its transpose, or `y_t` in the row that was looked up. A row of zeros adds nothing.
 pub(crate) fn spread(y: Tensor<2>, input: &Input, shape: [usize; 2]) -> Tensor<2> {
     match input {
         Input::Rows(x) => on_rows(y, x.clone().cast(DType::F32)),

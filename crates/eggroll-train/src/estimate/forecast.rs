@@ -10,8 +10,8 @@ use std::fmt;
 
 /// The expected cosine between estimate and gradient, for every parameter: with its credit, and from mean scores.
 ///
-/// Two independent halves of the pairs, `ĝ₁` and `ĝ₂`, separate signal from noise. `E⟨ĝ₁, ĝ₂⟩` is the squared length of the signal, `|ĝ₁ +
-/// ĝ₂|²/4` that of the estimate; the cosine is the root of their ratio (see [`SplitHalf`](crate::SplitHalf)). The halves of an estimate by part
+/// Two independent halves of the pairs, `ĝ₁` and `ĝ₂`, separate signal from noise. `E⟨ĝ₁, ĝ₂⟩` is the squared length of the signal,
+/// `|ĝ₁ + ĝ₂|²/4` that of the estimate; the cosine is the root of their ratio (see [`SplitHalf`](crate::SplitHalf)). The halves of an estimate by part
 /// also give the signal of mean scores, whose own halves are mostly noise. With a cosine `c` from `N` members,
 ///
 /// `c = 1/√(1 + d/N)`,

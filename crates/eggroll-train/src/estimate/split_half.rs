@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The correlation of two independent estimates of a gradient, each from half of the pairs.
 ///
-/// With `ĝ₁ = g + n₁`, `ĝ₂ = g + n₂` and independent noise of mean 0 and the same length, `E⟨ĝ₁, ĝ₂⟩ = |g|²` and `E|ĝᵢ|² = |g|² +
-/// |n|²`. The cosine of the halves is thus `ρ ≈ |g|²/(|g|² + |n|²)`. The estimate from all pairs has half the noise: its
+/// With `ĝ₁ = g + n₁`, `ĝ₂ = g + n₂` and independent noise of mean 0 and the same length, `E⟨ĝ₁, ĝ₂⟩ = |g|²` and
+/// `E|ĝᵢ|² = |g|² + |n|²`. The cosine of the halves is thus `ρ ≈ |g|²/(|g|² + |n|²)`. The estimate from all pairs has half the noise: its
 /// signal-to-noise ratio is `|g|²/(½|n|²) = 2ρ/(1 − ρ)`. Its cosine with the true gradient is `√(2ρ/(1 + ρ))` (the Spearman–Brown
 /// formula); no autodiff is needed.
 ///

@@ -93,8 +93,8 @@ pub enum FitnessShaping {
     PairSign,
     /// `(f − f₀) / (std + 1e-8)` in groups of consecutive members, with the first score `f₀` and the population standard deviation of the
     /// group (HyperscaleES). The first two members of a group have weight 0: the noiser of the same name
-    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves them unperturbed. For reproduction only: `(f₊ − f₀)
-    /// − (f₋ − f₀) = f₊ − f₋`, so only the division by the group's deviation remains. [`GroupStandardized`](Self::GroupStandardized) has
+    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves them unperturbed. For reproduction only:
+    /// `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so only the division by the group's deviation remains. [`GroupStandardized`](Self::GroupStandardized) has
     /// that without baselines. A group whose scores differ only by roundings has full weight here.
     BaselineSubtraction {
         /// Members of a group: even, at least 4; divides the population.

@@ -68,8 +68,8 @@ impl EggrollConfig {
     /// Sets whether matrices `[d_input, d_output]` with `2·r·(d_input + d_output) ≥ d_input·d_output` get dense noise: off by default, as in the
     /// paper.
     ///
-    /// The factors of such a matrix have at least half as many numbers as the matrix. At rank 1, the estimate of low-rank noise has `(d_input +
-    /// 2)·(d_output + 2)/(d_input·d_output + 2)` times the variance of dense noise: three times for `[32, 1]`, 1.6 % more for `[256, 256]`.
+    /// The factors of such a matrix have at least half as many numbers as the matrix. At rank 1, the estimate of low-rank noise has
+    /// `(d_input + 2)·(d_output + 2)/(d_input·d_output + 2)` times the variance of dense noise: three times for `[32, 1]`, 1.6 % more for `[256, 256]`.
     pub fn with_thin_dense(mut self, dense: bool) -> Self {
         self.thin_dense = dense;
         self

@@ -8,8 +8,8 @@ use crate::noise::role::Role;
 /// Builds sign EGGROLL with the settings of EGGROLL: a matrix is perturbed by `s·(σ/√r)·B·Aᵀ`, and its estimate is
 /// `Σ_q w_q·(σ/√r)·sign(B_q)·sign(A_q)ᵀ`. Other parameters have dense noise and its estimate.
 ///
-/// For normal noise and a linear or quadratic fitness, the expected estimate of a matrix is `2/π` of EGGROLL's, as `E|n|² =
-/// 2/π`. Rademacher values are their own signs: then the two are the same.
+/// For normal noise and a linear or quadratic fitness, the expected estimate of a matrix is `2/π` of EGGROLL's, as
+/// `E|n|² = 2/π`. Rademacher values are their own signs: then the two are the same.
 ///
 /// # Errors
 ///

@@ -197,8 +197,8 @@ pub fn rotary(x: &[i8], position: usize) -> Vec<i8> {
     rescale(&(0..x.len()).map(turned).collect::<Vec<_>>())
 }
 
-/// One head of one row of [`attention`](crate::ops::integer::attention), with the keys and values that it may see, `[context,
-/// d_head]`.
+/// One head of one row of [`attention`](crate::ops::integer::attention), with the keys and values that it may see,
+/// `[context, d_head]`.
 pub fn attention(query: &[i8], keys: &[i8], values: &[i8]) -> Vec<i8> {
     let d = query.len();
     let scores: Vec<i64> = keys.chunks(d).map(|key| dot(query, key.iter().copied())).collect();
