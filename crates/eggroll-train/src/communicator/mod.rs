@@ -16,8 +16,8 @@ const FAILED: u32 = u32::MAX;
 ///
 /// An engine implements three methods: [`rank`](Self::rank), [`size`](Self::size) and [`all_gather`](Self::all_gather). The others are made
 /// of these. They send messages, each with its length in front, so that a rank that cannot continue can [say so](Self::fail) wherever the
-/// others are. An engine that has a barrier overrides [`barrier`](Self::barrier); one that has to know when the ranks have parted,
-/// as MPI does, overrides [`all_gather_words`](Self::all_gather_words) and [`fail`](Self::fail) too.
+/// others are. An engine that has a barrier overrides [`barrier`](Self::barrier). An engine that has to know when the ranks have parted, as
+/// MPI does, overrides [`all_gather_words`](Self::all_gather_words) and [`fail`](Self::fail) too.
 ///
 /// # Example
 ///

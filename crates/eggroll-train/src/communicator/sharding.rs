@@ -30,8 +30,8 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 /// The fitness of all members: each rank evaluates its [shard](shard()) with `evaluate`, then all ranks exchange scores. The result is
 /// the same on all ranks, bit for bit that of `evaluate(population)`.
 ///
-/// A rank without members evaluates the first pair and sends no scores, since `tell` needs to know how parameters are used and which rows
-/// they were given. With credit by [part](crate::Credit), layers whose rows differ between ranks learn from the mean.
+/// A rank without members evaluates the first pair and sends no scores: `tell` needs to know how parameters are used and which rows they
+/// get. With credit by [part](crate::Credit), layers whose rows differ between ranks learn from the mean.
 ///
 /// # Errors
 ///

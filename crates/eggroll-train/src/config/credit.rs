@@ -40,9 +40,9 @@ use std::str::FromStr;
 ///
 /// The first generation detects the last case ([`RowCheck`](crate::RowCheck)). It calls the closure twice more for two members. It also calls it a few
 /// times for a chunk of members without noise, and moves the layer's outputs of single parts. The scores of other parts may then change by at most a
-/// quarter of the change of the part's own score, later steps of its sequence by any amount. So rows may not count as rows of parts even if their
-/// number fits. Examples are several scores of the same rows (a loss and a penalty), rows with time first, and positions that all images share. Scores
-/// that do not change, as an accuracy may not, tell nothing: then the number of rows decides.
+/// quarter of the change of the part's own score. Later steps of its sequence may change by any amount. So rows may not count as rows of parts even if
+/// their number fits. Examples are several scores of the same rows (a loss and a penalty), rows with time first, and positions that all images share.
+/// Scores that do not change, as an accuracy may not, tell nothing: then the number of rows decides.
 ///
 /// Vectors (biases, the scales of norms) learn from the mean over parts: their estimates have no dimension to project out. Keys, values and
 /// recurrent inputs ([`acts_later`](eggroll_core::scope::acts_later)) also learn from the scores of later steps, weighted by ½ for each step

@@ -16,8 +16,8 @@ impl EvolutionStrategyConfig {
     ///
     /// # Other changes of the model
     ///
-    /// A step begins with `m` where it rounds to `θ`, and with `θ` elsewhere: a value that the program has changed between two generations becomes the
-    /// new `m`. The comparison runs on the device. [`advance`](crate::EvolutionStrategy::advance) does not change `m`; the next
+    /// A step begins with `m` where it rounds to `θ`, and with `θ` elsewhere. So a value that the program has changed between two generations becomes
+    /// the new `m`. The comparison runs on the device. [`advance`](crate::EvolutionStrategy::advance) does not change `m`; the next
     /// [`tell`](crate::EvolutionStrategy::tell) begins by this rule. [`gradient`](crate::EvolutionStrategy::gradient) is f32 for these parameters.
     ///
     /// The copies are part of the [record](crate::StrategyRecord) of a strategy, and of checkpoints. Off by default.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 /// Noise scale σ by generation: a pure function without state.
 ///
-/// It is computed in f64 with additions, multiplications and divisions only, whose results IEEE 754 defines: replicas on different systems
-/// have the same σ, bit for bit. Powers and cosines of system libraries differ in the last bit. (Burn's learning-rate schedules use the
-/// library, and a [custom](CustomSigma) schedule may.)
+/// It is computed in f64 with additions, multiplications and divisions only, whose results IEEE 754 defines. So replicas on different
+/// systems have the same σ, bit for bit. Powers and cosines of system libraries differ in the last bit. (Burn's learning-rate schedules
+/// use the library, and a [custom](CustomSigma) schedule may.)
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SigmaSchedule {

@@ -5,9 +5,9 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use std::collections::HashSet;
 
-/// Cosine of the angle between two gradients of a model, `⟨a, b⟩ / (|a|·|b|)`, over all float parameters that both have: for
-/// example an estimated [`gradient`](crate::EvolutionStrategy::gradient) and one by backpropagation. `None` if they have no
-/// parameter in common or one of them is 0.
+/// Cosine of the angle between two gradients of a model, `⟨a, b⟩ / (|a|·|b|)`, over all float parameters that both have. An
+/// example is an estimated [`gradient`](crate::EvolutionStrategy::gradient) and one by backpropagation. `None` if they have
+/// no parameter in common or one of them is 0.
 ///
 /// # What to expect
 ///

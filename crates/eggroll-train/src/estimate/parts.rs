@@ -20,7 +20,7 @@ pub(crate) struct PartWeights {
 /// `k_tq = (1 + Σ_l p_ltq) / (1 + L)`
 ///
 /// over the `L` parameters with low-rank noise that learn by part, `w_tq/k_tq` in place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr
-/// 1990, section IV). `p` is the squared move relative to its mean; it is 1 for all other parameters, and for a part that gave the parameter zeros, which
+/// 1990, section IV). `p` is the squared move relative to its mean. It is 1 for all other parameters, and for a part that gave the parameter zeros, which
 /// nothing moves. Estimates are divided by `Σp/k ÷ Σp`, which keeps their mean over noise.
 pub(super) struct ByPart {
     /// The noise on the rows of the parameter at each position, if it learns by part.

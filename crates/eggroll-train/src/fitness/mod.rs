@@ -159,8 +159,8 @@ impl Fitness {
     }
 
     /// [`finite`](Self::finite) for tasks of `members` scores each. If a rule has groups of `size` members with separate data, worst and best are those
-    /// in the group, or in its task if the group has no finite score. If `scaled`, each group has its own scale: a group of equal scores also takes them
-    /// from the task, since replaced scores would tie with its own.
+    /// in the group, or in its task if the group has no finite score. If `scaled`, each group has its own scale. Then a group of equal scores also takes
+    /// them from the task, since replaced scores would tie with its own.
     pub(crate) fn finite_by(&self, members: usize, size: Option<usize>, scaled: bool) -> Vec<f64> {
         let mut scores: Vec<f64> = match &self.integers {
             Some(integers) => integers.iter().map(|score| f64::from(*score)).collect(),

@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// fitness cancels in every pair.
 ///
 /// With several tasks, each task's scores are shaped alone and a member's weight is the mean over tasks
-/// ([`shape_tasks`](Self::shape_tasks)): no task counts more because its scores are larger. If weights learn [by
-/// part](crate::Credit#shaping), [`Standardized`](Self::Standardized) has one deviation for all parts.
+/// ([`shape_tasks`](Self::shape_tasks)). So no task counts more because its scores are larger. If weights learn
+/// [by part](crate::Credit#shaping), [`Standardized`](Self::Standardized) has one deviation for all parts.
 ///
 /// An estimate takes one weight for each mirrored (antithetic) pair, `f₊ − f₋` ([`fold_pairs`](crate::fold_pairs())). A term that a rule
 /// subtracts from both members of a pair, such as a mean or the score of a baseline, cancels. Groups are consecutive members; they hold
@@ -49,8 +49,8 @@ pub enum FitnessShaping {
     /// weight 0.
     #[default]
     Standardized,
-    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES). For reproduction: 1e-5 is absolute, so that weights shrink with
-    /// the fitness' standard deviation, to 0.95 of [`Standardized`](Self::Standardized) at 1e-2, 0.30 at 1e-3 and 0.03 at 1e-4.
+    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES). For reproduction: 1e-5 is absolute, so weights shrink with the
+    /// fitness' standard deviation. They are 0.95 of [`Standardized`](Self::Standardized) at 1e-2, 0.30 at 1e-3 and 0.03 at 1e-4.
     ZScore,
     /// `(f − mean) / (std + 1e-8)`, sample standard deviation (as PyTorch computes it).
     SampleZScore,
@@ -104,8 +104,8 @@ pub enum FitnessShaping {
     Custom(CustomShaping),
 }
 
-/// A fitness shaping of the program: a pure function from the scores of all members in one task to one weight for each, with the
-/// name that files save. Two are equal if their names are. Scores are finite; members `2q` and `2q + 1` are a pair.
+/// A fitness shaping of the program, with the name that files save. It is a pure function from the scores of all members in one
+/// task to one weight for each. Two are equal if their names are. Scores are finite; members `2q` and `2q + 1` are a pair.
 ///
 /// Files hold the name only. To continue a run, give the configuration with the function again
 /// ([`with_functions_of`](crate::EvolutionStrategyConfig::with_functions_of)). Checkpoints of `eggroll-run` take the function from the

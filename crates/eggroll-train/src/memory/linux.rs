@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes that this process may still allocate: the minimum over the system's available memory, the room in every control group
-/// around the process, and the room in its address space. `None` if nothing is known.
+/// Bytes that this process may still allocate. It is the minimum of the system's available memory, the room in every control
+/// group around the process, and the room in its address space. `None` if nothing is known.
 pub(super) fn left() -> Option<u64> {
     left_below(Path::new("/"))
 }

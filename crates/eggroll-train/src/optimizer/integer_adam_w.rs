@@ -13,7 +13,7 @@ use burn::optim::{AdamW, AdamWConfig, ModuleOptimizer};
 /// `m ← β₁·m + (1 − β₁)·g`, `v ← β₂·v + (1 − β₂)·g²`, `a ← a − α·(m̂/(√v̂ + ε) + λ·w)`
 ///
 /// with bias-corrected moments, and no decay (λ = 0) of vectors, as gains begin at 16, not at 0. Where `|a| ≥ ½` the weight moves by one in the
-/// direction of `a`, saturated at ±127, and that unit is subtracted from `a`: the weight is `w + a` to the nearest. A learning rate of 0.1 moves a
+/// direction of `a`, saturated at ±127, and that unit is subtracted from `a`. So the weight is `w + a` to the nearest. A learning rate of 0.1 moves a
 /// weight by one in ten generations of unanimous votes. No weight moves by more than one in a generation: the remainder of a larger step stays in `a`.
 ///
 /// Moments and accumulators take twelve bytes for each one-byte weight; they are part of a checkpoint. Float operations round:

@@ -47,9 +47,9 @@ macro_rules! optimizers {
         ///
         /// By name, in files and by default, optimizers that divide by a running size of gradients have an epsilon of 1e-8. Burn's own
         /// `AdamConfig::new()`, `AdamWConfig::new()`, `RmsPropConfig::new()` and `AdaGradConfig::new()` have 1e-5, and a value that is given in
-        /// code stays as it is. An estimate is small where σ is: with the default [scale](crate::GradientScale) the standard deviation of
-        /// its values is σ under standardized fitness and 0.29·σ under ranks. At σ 1e-3, with ranks and a projection that leaves a 64th of
-        /// the dimensions, it is 3.6e-5, and 1e-5 makes the steps of Adam 22 % shorter.
+        /// code stays as it is. An estimate is small where σ is. With the default [scale](crate::GradientScale) the standard deviation of its
+        /// values is σ under standardized fitness and 0.29·σ under ranks. At σ 1e-3, with ranks and a projection that leaves a 64th of the
+        /// dimensions, it is 3.6e-5, and 1e-5 makes the steps of Adam 22 % shorter.
         ///
         /// # Other settings
         ///

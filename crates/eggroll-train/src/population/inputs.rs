@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Population {
-    /// Asks the next [`evaluate`](Self::evaluate) to note what layers are given, for [`layer_inputs`](Self::layer_inputs): it calls its
+    /// Asks the next [`evaluate`](Self::evaluate) to note what layers are given, for [`layer_inputs`](Self::layer_inputs). It calls its
     /// closure once more, for two members without noise, whose fitness is dropped.
     pub fn observe_inputs(&self) {
         self.observes.store(true, Relaxed);
@@ -84,7 +84,7 @@ impl Population {
     }
 
     /// Scores two members without noise, if the inputs of layers are needed. If members have a state, or the closure asked which members they are, it
-    /// scores others as well: estimates are projected only onto rows that are the same for all. For unchecked rows it determines [whose](RowCheck)
+    /// scores others as well. Estimates are projected only onto rows that are the same for all. For unchecked rows it determines [whose](RowCheck)
     /// they are; `chunk` is one that fits into memory.
     #[track_caller]
     pub(super) fn note_inputs<R: Scores, E>(

@@ -61,7 +61,7 @@ impl MemberChunk {
 
     /// States that rows already belong to the members, member-major, `[members · rows, ...]`, and returns them. For rows that
     /// differ between members and were made without [`repeat`](Self::repeat) and [`rows`](Self::rows). Inside `evaluate`,
-    /// `forward` refuses rows without such a statement: shared rows whose number is a multiple of the members would otherwise be
+    /// `forward` refuses rows without such a statement. Otherwise shared rows whose number is a multiple of the members would be
     /// dealt out to them.
     ///
     /// # Panics

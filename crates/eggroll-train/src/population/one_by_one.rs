@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// A forward of one member reads its weights for that member's rows only. A population costs `N` small forwards and `N/2`
 /// formed models, where `evaluate` makes one large forward: prefer `evaluate` if every layer has a replacement.
 impl Population {
-    /// Evaluates the members of any model one by one: `score` gets each as a model and returns its fitness, higher is better, as `f32`
+    /// Evaluates the members of any model one by one. `score` gets each as a model and returns its fitness, higher is better, as `f32`
     /// or `i32`. It may also return a tensor of one value, which is faster on a device: all are read to the host together in the end.
     /// For a model in host memory, pairs are evaluated on all CPU cores at the same time; each core holds one pair's models.
     ///

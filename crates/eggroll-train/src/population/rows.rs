@@ -46,7 +46,8 @@ impl ScoreParts {
     }
 }
 
-/// Changes of scores by moving a part's rows: of the part, the largest of a later step of its sequence, and the largest of another part.
+/// Changes of scores by moving a part's rows: the part's own, the largest of a later step of its sequence, and the largest of another
+/// part.
 #[derive(Clone, Copy, Default)]
 struct Change {
     own: f64,

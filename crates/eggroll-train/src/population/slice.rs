@@ -9,7 +9,7 @@ impl Population {
     /// [state](Self::evaluate_with_state) has rows for these members only.
     ///
     /// An evaluation records the use of parameters in the whole population: give that to `tell`, with the fitness of all members. A
-    /// process that evaluates no slice of a generation has no such record; for [credit by part](crate::Credit) it has to evaluate
+    /// process that evaluates no slice of a generation has no such record. For [credit by part](crate::Credit) it has to evaluate
     /// one, for example the first pair.
     ///
     /// # Panics

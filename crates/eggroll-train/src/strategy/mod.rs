@@ -253,8 +253,8 @@ impl EvolutionStrategy {
         }
     }
 
-    /// What weights learn from: as configured, but [`Credit::Mean`] if estimates depend on earlier generations, or if all trained
-    /// parameters are integers moved by a threshold of votes.
+    /// What weights learn from, as configured. It is [`Credit::Mean`] if estimates depend on earlier generations, or if all
+    /// trained parameters are integers moved by a threshold of votes.
     pub fn credit(&self) -> Credit {
         let horizon = self.config.unroll_horizon.unwrap_or(1);
         let can = self.table.trained(ParameterKind::Float).next().is_some() || self.chain.optimizer.moves_integers();

@@ -48,8 +48,8 @@ pub struct ProbedSigma {
 }
 
 impl SigmaProbe {
-    /// The noise scale to begin with: the largest whose signal-to-noise ratio is at least 1, or the one with the highest ratio if none reaches
-    /// that. `None` if no pair of finite scores differs, or the model's own score is not finite; printed, the probe says which.
+    /// The noise scale to begin with: the largest with a signal-to-noise ratio of at least 1, or the one with the highest ratio if none has.
+    /// `None` if no pair of finite scores differs, or the model's own score is not finite; printed, the probe says which.
     ///
     /// A larger sigma is less sensitive to the steps of a score, and to rounding. Above the recommended one, the scores of a pair
     /// reflect curvature more than the slope at the model.
