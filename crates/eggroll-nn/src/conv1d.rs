@@ -127,14 +127,14 @@ impl Conv1d {
     ///
     /// # Panics
     ///
-    /// Panics if the channels do not fit or the kernel is larger than the padded sequence; inside `evaluate` also if the sequences
-    /// are not a multiple of the members.
+    /// Panics if the channels do not fit or the kernel is larger than the padded sequence. Inside `evaluate` it also panics if the
+    /// sequences are not a multiple of the members.
     #[track_caller]
     pub fn forward(&self, input: Tensor<3>) -> Tensor<3> {
         self.apply(input, InputRows::PerMember)
     }
 
-    /// Applies the layer to sequences that all members share: it cuts out patches and multiplies them by the weight once, and
+    /// Applies the layer to sequences that all members share. It cuts out patches and multiplies them by the weight once, and
     /// each member adds its low-rank part. For first layers; outside `evaluate` the same as [`forward`](Self::forward).
     ///
     /// # Shapes

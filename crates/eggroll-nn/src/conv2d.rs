@@ -125,14 +125,14 @@ impl Conv2d {
     ///
     /// # Panics
     ///
-    /// Panics if the channels do not fit or the kernel is larger than the padded image; inside `evaluate` also if the images are
-    /// not a multiple of the members.
+    /// Panics if the channels do not fit or the kernel is larger than the padded image. Inside `evaluate` it also panics if the
+    /// images are not a multiple of the members.
     #[track_caller]
     pub fn forward(&self, input: Tensor<4>) -> Tensor<4> {
         self.apply(input, InputRows::PerMember)
     }
 
-    /// Applies the layer to images that all members share: it cuts out patches and multiplies them by the weight once, and each
+    /// Applies the layer to images that all members share. It cuts out patches and multiplies them by the weight once, and each
     /// member adds its low-rank part. For first layers; outside `evaluate` the same as [`forward`](Self::forward).
     ///
     /// # Shapes

@@ -73,7 +73,7 @@ impl GruConfig {
 /// - `n = tanh(x·W_n + b_n + r·(h·U_n + c_n))`, or with the reset before the product `tanh(x·W_n + b_n + (r·h)·U_n + c_n)`
 /// - `h' = (1 − z)·n + z·h`
 ///
-/// Inside `evaluate` the input layers run over all steps at once; each step adds one perturbed product for each gate, half of
+/// Inside `evaluate` the input layers run over all steps at once. Each step adds one perturbed product for each gate, half of
 /// the products of the plain module. Such a product draws its noise anew at each step and holds none. For long sequences,
 /// held noise ([`NoiseSourceConfig::Cached`](eggroll_core::NoiseSourceConfig::Cached)) saves the drawing.
 ///

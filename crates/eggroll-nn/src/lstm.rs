@@ -85,7 +85,7 @@ impl LstmConfig {
 /// - `c' = f·c + i·tanh(x·W_g + b_g + h·U_g + c_g)`
 /// - `h' = o·tanh(c')`
 ///
-/// Inside `evaluate` the input layers run over all steps at once; each step adds one perturbed product for each gate, half of
+/// Inside `evaluate` the input layers run over all steps at once. Each step adds one perturbed product for each gate, half of
 /// the products of the plain module. Such a product draws its noise anew at each step and holds none. For long sequences,
 /// held noise ([`NoiseSourceConfig::Cached`](eggroll_core::NoiseSourceConfig::Cached)) saves the drawing.
 ///

@@ -72,7 +72,7 @@ impl MultiHeadAttentionConfig {
 }
 
 /// Multi-head attention, the same as [`burn::nn::attention::MultiHeadAttention`]: `softmax(Q·Kᵀ/√d_k)·V` for each head, with
-/// `Q`, `K`, `V` and the output from linear layers; inside `evaluate` these are perturbed for every member. Attention itself
+/// `Q`, `K`, `V` and the output from linear layers. Inside `evaluate` these are perturbed for every member. Attention itself
 /// is between rows of one sequence and uses Burn's operations.
 ///
 /// Created by [`MultiHeadAttentionConfig`] or from Burn's; fields and records are the same.

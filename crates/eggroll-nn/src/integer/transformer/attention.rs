@@ -22,8 +22,8 @@ impl AttentionConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field; if `d_model` is not `n_heads` times an even
-    /// number.
+    /// Panics with the field if a size is 0, a size is larger than memory, or f32 cannot hold a number. Also panics if `d_model` is not
+    /// `n_heads` times an even number.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Attention {
         check("integer AttentionConfig", self, &[]);
