@@ -1,7 +1,7 @@
 //! Perturbed linear layers one after the other, on the host, for rows of any members: the network of a rollout.
 //!
 //! An episode runs a small network thousands of times, and members come and go as their episodes end. A [`Chain`] uses no tensor
-//! and no allocation in a step: the noise of a pair is drawn once for its episodes, and rows name the slot that holds it. Values
+//! and no allocation in a step. The noise of a pair is drawn once for its episodes, and rows name the slot that holds it. Values
 //! equal the perturbed operations on a CPU backend, bit for bit.
 
 pub use crate::backend::cpu::ChainRow;
@@ -164,8 +164,8 @@ impl Chain {
     ///
     /// # Panics
     ///
-    /// Panics if the buffers were made for another chain, if there are more rows than buffers or slices hold, or for a slot
-    /// outside the buffers.
+    /// Panics if the buffers were made for another chain, for more rows than buffers or slices hold, or for a slot outside
+    /// the buffers.
     #[track_caller]
     pub fn forward(&self, rows: &[ChainRow], x: &[f32], buffers: &mut ChainBuffers, y: &mut [f32]) {
         if let Some(slot) = rows.iter().map(|row| row.slot).max() {

@@ -25,13 +25,13 @@ pub fn runs_on(device: &Device) -> bool {
 
 /// Runs the episodes of all members of `population`, or of the model as it is, on `device`.
 ///
-/// `None` if this is not possible: on a device without eggroll's kernels, for parameters that are not float32, and for sparse noise
-/// or a noise table. Also if a pair has more rows than the device allows.
+/// `None` on a device without eggroll's kernels, for parameters that are not float32, and for sparse noise or a noise table. Also
+/// if a pair has more rows than the device allows.
 ///
 /// # Panics
 ///
-/// Panics if there are no layers, if they do not fit each other or the environment, or if episodes and scaling do not have the
-/// environment's sizes.
+/// Panics if there are no layers, or they do not fit each other or the environment. Also panics if episodes and scaling do not
+/// have the environment's sizes.
 #[track_caller]
 pub fn run(
     device: &Device,

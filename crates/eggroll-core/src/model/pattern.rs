@@ -23,7 +23,7 @@ pub(crate) fn first_match<'a, T>(names: &'a [(String, T)], path: &str) -> Option
     names.iter().find(|(name, _)| matches(name, path))
 }
 
-/// Whether `name` matches the parameter at `path`. With stars or question marks it is a pattern for the whole path; otherwise it is the
+/// Whether `name` matches the parameter at `path`. With stars or question marks it is a pattern for the whole path. Otherwise it is the
 /// path of the parameter or of a module that contains it.
 pub(crate) fn matches(name: &str, path: &str) -> bool {
     match name.contains(['*', '?']) {

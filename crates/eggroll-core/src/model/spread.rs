@@ -32,9 +32,9 @@ crate::debug_is_message!(SpreadError);
 
 impl ParameterTable {
     /// The spread of every float parameter that is not frozen, by position; 1 for all others. It is the standard deviation of the
-    /// values, `√(Σ(θ − mean)²/n)`, computed in f64 on the host. A parameter of equal values, such as a bias of one value or the
-    /// gains of a new normalization layer, gets the smallest spread of the others. The result depends on the values alone, not on
-    /// the device or the number of threads. Reads every such parameter to the host.
+    /// values, `√(Σ(θ − mean)²/n)`, computed in f64 on the host. A parameter of equal values gets the smallest spread of the
+    /// others. Examples are a bias of one value and the gains of a new normalization layer. The result depends on the values
+    /// alone, not on the device or the number of threads. Reads every such parameter to the host.
     ///
     /// # Errors
     ///

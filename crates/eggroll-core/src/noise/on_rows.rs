@@ -85,8 +85,9 @@ impl NoiseOnRows {
         gradient.cast(self.dtype).reshape([self.matrix[0] * self.matrix[1]])
     }
 
-    /// How far each pair moves the weight's outputs of every part: the square of the change, relative to its mean over noise and averaged
-    /// over the uses. `[parts, pairs]`, in float32. `None` for all noise but low-rank noise, as it is then nearly the same for all pairs.
+    /// How far each pair moves the weight's outputs of every part. This is the square of the change, relative to its mean over noise and
+    /// averaged over the uses. `[parts, pairs]`, in float32. `None` for all noise but low-rank noise, as it is then nearly the same for
+    /// all pairs.
     ///
     /// The change of a row `x_t` of `x·W` is `σ/√r·Σ_k (x_t·b_k)·a_k`; at rank 1 its square is as uneven as the square of one normal number.
     /// Products of different columns, whose mean is 0, are left out. All parts have the same number of rows in a use.

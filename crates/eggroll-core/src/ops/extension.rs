@@ -13,7 +13,7 @@ use burn::tensor::Shape;
 
 /// Perturbed operations of a backend.
 ///
-/// The defaults are composed of ordinary operations on the device and hold the noise of the call's members in memory; backends
+/// The defaults are composed of ordinary operations on the device and hold the noise of the call's members in memory. Backends
 /// override them with kernels that hold none. Only the public functions of [`ops`](crate::ops) call them, after checking every
 /// operand.
 #[backend_extension(

@@ -8,8 +8,8 @@ use burn::tensor::Tensor;
 
 /// Noise of a matrix as a product of factors, `c·B·Aᵀ` with `B : [d_input, rank]`, `A : [d_output, rank]`.
 ///
-/// The stream of a pair holds `B` as `[rank, d_input]` and then `A` as `[rank, d_output]`: the first columns
-/// of a higher rank differ from the columns of a lower one.
+/// The stream of a pair holds `B` as `[rank, d_input]` and then `A` as `[rank, d_output]`. So the first
+/// columns of a higher rank differ from the columns of a lower one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowRankNoise {
     /// Address of the draw.
@@ -202,7 +202,7 @@ pub struct CausalAttention {
     pub heads: usize,
     /// Largest number of steps that a step sees, including itself; at least 1.
     pub window: usize,
-    /// The base `θ` of rotary positions (Su et al., "RoFormer", arXiv 2104.09864): the elements `i` and `i + d/2` of a head of size `d` turn by
+    /// The base `θ` of rotary positions (Su et al., "RoFormer", arXiv 2104.09864). The elements `i` and `i + d/2` of a head of size `d` turn by
     /// the angle `step·θ^(−2i/d)`. Without it, steps have no position.
     pub rotary: Option<f32>,
 }

@@ -10,7 +10,7 @@ use burn::tensor::{Int, Tensor};
 ///
 /// `y = W[k] + s·c·B[k]·Aᵀ`, or `W[k] + s·σ·ε[k]`, for every index `k`; `s = ±1` for even and odd members.
 ///
-/// The noise is the same as in a linear operation with the same weight: with
+/// The noise is the same as in a linear operation with the same weight. With
 /// [`LowRankNoise::transposed`](super::LowRankNoise::transposed) the output layer tied to an embedding has the same members.
 ///
 /// # Shapes

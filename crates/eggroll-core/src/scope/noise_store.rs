@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// | cached | 4 bytes for each pair and noise element | the same, bit for bit |
 /// | table | 4 bytes for each element of the table | another stream: [`NoiseSource::Table`] |
 ///
-/// The noise of integer parameters is always held for its noise epoch, one byte for each element: drawn from its
-/// stream ([`crate::rng::integer`]), or taken from a table of bytes.
+/// The noise of integer parameters is always held for its noise epoch, one byte for each element. It is drawn
+/// from its stream ([`crate::rng::integer`]), or taken from a table of bytes.
 ///
 /// # Example
 ///

@@ -20,7 +20,7 @@
 //!
 //! # Nesting
 //!
-//! On a CPU operations are cut into tasks, and the spans of a task belong to the thread that ran it; spans of one thread nest. On
+//! On a CPU operations are cut into tasks, and the spans of a task belong to the thread that ran it. Spans of one thread nest. On
 //! devices, eggroll's kernels draw noise where they use it: on the fly there is no `noise`, and its time is in `low-rank part`
 //! and `estimate`.
 //!

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 
 /// Factor columns multiplied at a time; a constant, so that the order of summation is one.
 const DEPTH: usize = 256;
-/// Elements of factors drawn before they are multiplied: several times [`DEPTH`] columns of small matrices, because every
-/// change between drawing and multiplying waits for all threads.
+/// Elements of factors drawn before they are multiplied. They are several times [`DEPTH`] columns of small matrices,
+/// because every change between drawing and multiplying waits for all threads.
 const ROUND_ELEMENTS: usize = 1 << 19;
 /// Rows of the estimate that one task takes at most.
 const TASK_ROWS: usize = 64;

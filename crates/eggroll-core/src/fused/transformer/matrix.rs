@@ -155,7 +155,8 @@ impl PackedMatrix {
     ///
     /// # Panics
     ///
-    /// Panics if shapes do not fit, if the weight is not in float32 and `x` was not made for its format, or if a row's slot is not there.
+    /// Panics if shapes do not fit, or a row's slot is not there. For a weight that is not in float32 it also panics if `x` was not made
+    /// for the weight's format.
     #[track_caller]
     pub fn multiply(
         &self,

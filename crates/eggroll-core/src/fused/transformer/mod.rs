@@ -38,7 +38,7 @@ pub fn log_sum_exp(logits: &[f32]) -> f32 {
     cpu::log_sum_exp(logits)
 }
 
-/// The index of the largest of a row of logits, the first of equal ones; `None` of a row that is empty or has a NaN.
+/// The index of the largest of a row of logits, the first of equal ones. `None` of a row that is empty or has a NaN.
 pub fn argmax(logits: &[f32]) -> Option<usize> {
     if logits.iter().fold(false, |found, logit| found | logit.is_nan()) {
         return None;
@@ -50,7 +50,7 @@ pub fn argmax(logits: &[f32]) -> Option<usize> {
     logits.iter().position(|logit| *logit == largest)
 }
 
-/// Rotary position embedding of rows `[rows, heads, head_dim]` in place (Su et al., arXiv 2104.09864): the pair `(x[i], x[i + half])` of
+/// Rotary position embedding of rows `[rows, heads, head_dim]` in place (Su et al., arXiv 2104.09864). The pair `(x[i], x[i + half])` of
 /// a head, `half = head_dim/2`, is turned by the angle of the row's position. `cosines` and `sines` are `[positions, half]`.
 ///
 /// # Panics

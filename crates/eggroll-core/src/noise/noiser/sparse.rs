@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// The estimate of a matrix is the weighted sum of its noise times `k/(d_input·d_output)`, as in the reference. An entry is also
 /// perturbed with that probability. For a linear or quadratic fitness the expected estimate is therefore `(k/(d_input·d_output))²`
-/// of dense noise's: large matrices learn slowly unless the optimizer normalizes, as Adam does.
+/// of dense noise's. Large matrices learn slowly unless the optimizer normalizes, as Adam does.
 ///
 /// # Example
 ///

@@ -13,7 +13,7 @@ use burn::tensor::{Int, Tensor};
 /// | [`Floor`](Rounding::Floor) | int8, 16 doubles a probability | 1/16 bit | `q[target] − trunc(16·log2(Σ_v EXP2[q_v] / 16))`, `q = logit + 128` |
 /// | [`Nearest`](Rounding::Nearest) | I32 within ±32767, 256 doubles a probability | 1/256 bit | `q[target] − G − L(Σ_v e_v)` |
 ///
-/// `G` is a row's largest logit, `e_v = round(2¹⁶·2^(−(G − q_v)/256))` by two tables of 16 entries, and 0 from 17 bits on; `L(S) = 256·log2(S / 2¹⁶)`
+/// `G` is a row's largest logit, `e_v = round(2¹⁶·2^(−(G − q_v)/256))` by two tables of 16 entries, and 0 from 17 bits on. `L(S) = 256·log2(S / 2¹⁶)`
 /// by the 8 leading bits of `S`. With either rounding, 256 equal logits cost exactly 8 bits.
 ///
 /// # Shapes

@@ -30,8 +30,8 @@ const MOST_SHARE: u64 = 127;
 /// decides the power of two of each division; halves are rounded up. The share `16·mean|x|²/|x_t|²`, from 1 to 127, replaces `1/|x_t|²`; it is 0 for a row
 /// of zeros. The sum of a use is multiplied by its powers of two again, and divided by the power of two below `16·mean|x|²`.
 ///
-/// All factors have at most eleven bits, and all sums of at most 1,024 terms are below 2²⁴: float32 holds them exactly in any order, with TF32 and fused
-/// multiply-adds. Longer sums add up runs of 1,024 terms in order. So all devices give the same bits.
+/// All factors have at most eleven bits, and all sums of at most 1,024 terms are below 2²⁴. So float32 holds them exactly in any order, with TF32 and
+/// fused multiply-adds. Longer sums add up runs of 1,024 terms in order. So all devices give the same bits.
 ///
 /// # Shapes
 ///

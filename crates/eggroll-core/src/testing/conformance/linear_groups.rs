@@ -1,4 +1,4 @@
-//! Perturbed linear with rows of noise that start on groups of the stream: kernels may then keep noise in registers and take
+//! Perturbed linear with rows of noise that start on groups of the stream. Then kernels may keep noise in registers and take
 //! several columns at a time. Also with sizes next to these, where rows do not.
 
 use super::linear::{BiasCase, LinearCase, noises};

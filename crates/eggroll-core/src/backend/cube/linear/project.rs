@@ -1,4 +1,4 @@
-//! `t = x·B` for the rows of one cube: a unit multiplies the noise that it has drawn itself, in its registers, so that units meet only
+//! `t = x·B` for the rows of one cube. A unit multiplies the noise that it has drawn itself, in its registers, so that units meet only
 //! to add up.
 
 use super::sizes::{LinearSizes, PairRows, x_starts};

@@ -39,7 +39,7 @@ pub(crate) enum Precision {
     F32,
 }
 
-/// The ways to try, best first. What needs tensor cores is left out where the device has none for the types; the last two ask for nothing
+/// The ways to try, best first. What needs tensor cores is left out where the device has none for the types. The last two ask for nothing
 /// that a device may lack.
 fn ways(tensor_cores: bool, [m, k, n]: [usize; 3]) -> &'static [MatmulAlgorithm] {
     match tensor_cores {
