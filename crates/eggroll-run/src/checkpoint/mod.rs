@@ -111,8 +111,8 @@ impl Checkpoints {
         self
     }
 
-    /// Loads strategies with the chunk size and memory limit of `config` in place of the saved ones: a run may continue with less memory, or
-    /// more. They change no update.
+    /// Loads strategies with the chunk size and memory limit of `config` in place of the saved ones. So a run may continue with less memory,
+    /// or more. They change no update.
     pub fn with_limits_of(mut self, config: &EvolutionStrategyConfig) -> Self {
         self.limits = Some(config.clone());
         self

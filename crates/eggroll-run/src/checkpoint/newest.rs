@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 impl Checkpoints {
-    /// Loads the latest checkpoint into `model`, whose values matter only as the anchor of decay ([`load`]); `None` if there is no checkpoint.
+    /// Loads the latest checkpoint into `model`, whose values matter only as the anchor of decay ([`load`]). `None` if there is no checkpoint.
     /// A damaged one is skipped, with a warning on standard error, for the newest undamaged one, unless [`with_fallback`](Self::with_fallback)
     /// says otherwise.
     ///
@@ -27,7 +27,7 @@ impl Checkpoints {
     }
 
     /// Loads the latest checkpoint of [`save_with_state`](Self::save_with_state) into `model` and `carried`, whose values matter
-    /// only as the anchor of decay ([`load`]); `None` if there is no checkpoint.
+    /// only as the anchor of decay ([`load`]). `None` if there is no checkpoint.
     ///
     /// # Errors
     ///

@@ -89,8 +89,9 @@ impl ActivationStatistics {
         }
     }
 
-    /// What is wrong, and what to do. There are warnings for an activation with more than 60 % zeros, less than 1 bit of entropy or, if it is
-    /// not rescaled, more than 10 % saturated. Others are for heads that attend to one position only, or to all equally.
+    /// What is wrong, and what to do. There are warnings for an activation with more than 60 % zeros or less than 1 bit of entropy. An
+    /// activation that is not rescaled also has one if more than 10 % is saturated. Others are for heads that attend to one position only, or
+    /// to all equally.
     pub fn warnings(&self) -> Vec<String> {
         let tensors = self.tensors.iter().flat_map(IntegerStatistics::activation_warnings);
         tensors.chain(self.attention.iter().flat_map(AttentionStatistics::warnings)).collect()

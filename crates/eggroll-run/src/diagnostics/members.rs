@@ -61,8 +61,8 @@ impl MemberStatistics {
         Self { dead, group, groups: shares.len(), heaviest, share }
     }
 
-    /// What is wrong, and what to do: more than half of the members dead; with eight groups or more, one group with more than half of the
-    /// squared weights.
+    /// What is wrong, and what to do: more than half of the members dead. With eight groups or more, also one group with more than half
+    /// of the squared weights.
     pub fn warnings(&self) -> Vec<String> {
         let Self { group, groups, heaviest, .. } = self;
         let (dead, share) = (100.0 * self.dead, 100.0 * self.share);

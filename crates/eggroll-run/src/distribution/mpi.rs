@@ -9,7 +9,7 @@ use mpi::traits::{Communicator as _, CommunicatorCollectives};
 
 /// This process in a job of `mpirun` or `srun`; the fitness of a generation is one `MPI_Allgatherv`.
 ///
-/// Ranks do not come and go: a process that dies or panics ends the job, and the job continues from the last checkpoint when it is started
+/// Ranks do not come and go: a process that dies or panics ends the job. The job continues from the last checkpoint when it is started
 /// again. MPI ends when this is dropped, which waits for all ranks; a rank that is dropped before the others are done has failed.
 ///
 /// # Example

@@ -178,8 +178,8 @@ impl EsTrainingConfig {
         Ok(())
     }
 
-    /// The first field in which the configuration of the run in the folder differs from this one, with both values. Fields that affect
-    /// no generation may change: the number of generations, how often there are reports and checkpoints, when it stops early, the memory of chunks.
+    /// The first field in which the configuration of the run in the folder differs from this one, with both values. Fields that affect no
+    /// generation may change: the number of generations, the intervals of reports and checkpoints, when it stops early, the memory of chunks.
     pub(super) fn difference(&self, saved: &Self) -> Option<(String, String, String)> {
         let fixed = |config: &Self| Self {
             strategy: config.strategy.of_updates(),

@@ -144,7 +144,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
 
     /// Adds a metric of training: a [`ScalarMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or a metric of
     /// burn-train that needs no item, such as `IterationSpeedMetric`. Its name in small letters, joined by underscores, is its column in all
-    /// logs: [`launch`](Self::launch) refuses a column that another metric, or the learner itself, has.
+    /// logs. [`launch`](Self::launch) refuses a column that another metric, or the learner itself, has.
     pub fn metric_train<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
     where
         GenerationItem: Adaptor<Me::Input>,
@@ -168,7 +168,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.with(|parts| parts.with_metric_logger(logger))
     }
 
-    /// Writes the metrics as a table too: `log.csv` has a row for each reported generation and one for each validation, and a column for
+    /// Writes the metrics as a table too. `log.csv` has a row for each reported generation and one for each validation, and a column for
     /// each metric. A run that continues drops the rows after its checkpoint, as in `log.jsonl`.
     #[cfg(feature = "csv")]
     pub fn with_csv(mut self) -> Self {

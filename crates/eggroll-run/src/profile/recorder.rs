@@ -63,7 +63,7 @@ impl Subscriber for TraceRecorder {
     }
 }
 
-/// All properties of a span, packed into its id: nothing has to be stored. Spans of one kind and size share an id, which
+/// All properties of a span, packed into its id: nothing has to be stored. Spans of one kind and size share an id. This
 /// suffices: they are entered where they are created, and no code looks one up by its id.
 struct Packed {
     kind: SpanKind,

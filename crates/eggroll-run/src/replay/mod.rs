@@ -297,8 +297,8 @@ pub fn replay_with<M: Module>(
     })
 }
 
-/// [`replay_from`] for [credit by part](Credit), whose estimates depend on the inputs of layers: evaluates every generation again, as the
-/// run did, and requires the logged fitness.
+/// [`replay_from`] for [credit by part](Credit), whose estimates depend on the inputs of layers. It evaluates every generation again, as
+/// the run did, and requires the logged fitness.
 ///
 /// It takes as long as the run. It proves that data, score and program are the same as in the run. The fitness of every generation equals the
 /// logged one, and the model the run's, bit for bit. If all members get the same data, `evaluate` may score only the first members

@@ -29,7 +29,7 @@ pub(super) fn plots(lines: &[LogLine]) -> Vec<Plot> {
     plots
 }
 
-/// A plot for each number of a program's own table, with a curve for each run in it: runs are told apart by their texts and seeds.
+/// A plot for each number of a program's own table, with a curve for each run in it. Runs are told apart by their texts and seeds.
 pub(super) fn tables(lines: &[LogLine]) -> Vec<Plot> {
     let mut runs: BTreeMap<String, Vec<&LogLine>> = BTreeMap::new();
     for line in lines {

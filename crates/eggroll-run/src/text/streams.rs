@@ -52,8 +52,8 @@ impl ByteStreams {
     ///
     /// # Errors
     ///
-    /// [`TextError::Streams`] if `streams` or `steps` is 0; [`TextError::Length`] if the text has fewer bytes than streams, or only one, or if
-    /// a generation would read more than 2³² bytes.
+    /// - [`TextError::Streams`] if `streams` or `steps` is 0
+    /// - [`TextError::Length`] if the text has fewer bytes than streams, or only one, or if a generation would read more than 2³² bytes
     pub fn new(text: Text, streams: usize, steps: usize) -> Result<Self, Error> {
         if streams == 0 || steps == 0 {
             return Err(TextError::Streams { streams, steps }.into());
