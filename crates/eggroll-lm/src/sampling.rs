@@ -137,7 +137,7 @@ impl SamplingConfig {
         self.clone().with_seed(self.seed ^ turn.rotate_right(8))
     }
 
-    /// The next token. The draw is a function of the seed, `round`, item and step only: all members have the same draws for the
+    /// The next token. The draw is a function of the seed, `round`, item and step only. All members have the same draws for the
     /// same item (common random numbers). `None` if the logits have no probabilities: one is NaN or +∞, or all are −∞.
     pub(crate) fn next(&self, logits: &[f32], round: u32, item: u32, step: u32) -> Option<u32> {
         /// Separates these draws from draws of noise, whose fourth word is a parameter with few bits.

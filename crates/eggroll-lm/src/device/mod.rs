@@ -1,6 +1,6 @@
 //! Members on the device of their model: rows of tensors, in batches over one copy of the weights.
 //!
-//! A batch runs in the scope of its members, where the model's layers are perturbed: with the same noise as on the host, and with noise of
+//! A batch runs in the scope of its members, where the model's layers are perturbed. The noise is the same as on the host, and may be of
 //! any kind.
 
 mod batches;

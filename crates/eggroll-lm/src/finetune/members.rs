@@ -26,7 +26,7 @@ impl<M: Tunable> Finetune<M> {
     }
 
     /// Continues prompts with all members: `[members][prompts]`. On the host, members with noise of full rank or from a table are packed one
-    /// after the other, and all use the same draws in every step.
+    /// after the other. All use the same draws in every step.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub struct StepReport {
     /// Seconds of the step.
     pub seconds: f64,
     /// Tokens that members read and wrote; a prompt counts for each member. With several replicas, this number and the shares of items, pairs
-    /// and completions cover only the members asked by this one; 0 if others asked all.
+    /// and completions cover only the members asked by this one. They are 0 if others asked all.
     pub tokens: usize,
     /// Share of items with equal scores of all members, from which nothing is learned.
     pub tied_items: f64,

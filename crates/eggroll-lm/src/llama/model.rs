@@ -10,7 +10,7 @@ use burn::tensor::{Bool, DType, Device, Int, Tensor};
 use eggroll_nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 
 /// A decoder of the Llama architecture (Touvron et al., arXiv 2302.13971) or of a relative that [`LlamaConfig`] describes, made of perturbed
-/// modules: inside `evaluate` it takes rows of all members. Parameters have the names in files of weights, without the leading `model.`.
+/// modules. Inside `evaluate` it takes rows of all members. Parameters have the names in files of weights, without the leading `model.`.
 ///
 /// It runs on every backend, and scores and continues texts for all members of a population there
 /// ([`LanguageModel`](crate::LanguageModel)). On CPUs [`HostLlama`](crate::HostLlama) is many times faster, which needs no tensors.

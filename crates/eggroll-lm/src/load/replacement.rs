@@ -1,7 +1,7 @@
 //! Files of a folder that are replaced together: all of them, or none.
 //!
 //! New files are drafts until all of them are on disk. Then the old files are moved aside, the drafts take their names, and the old files
-//! are removed. If any step fails before that, the old files get their names back. `config.json` is moved first and replaced last: a
+//! are removed. If any step fails before that, the old files get their names back. `config.json` is moved first and replaced last. A
 //! process that is killed in between leaves a folder without one, which no program opens as a model.
 
 use super::error::LoadError;

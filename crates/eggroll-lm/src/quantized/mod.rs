@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// weight in a temporary file; a continued run rebuilds it from the replay log. Scales, embeddings, norms and the output layer do not change. The optimizer is
 /// plain SGD on the mean scores of members.
 ///
-/// As a Burn module it has the names, shapes and spreads of the weights, not their values; a strategy and a replay log need nothing else.
+/// As a Burn module it has the names, shapes and spreads of the weights, not their values. A strategy and a replay log need nothing else.
 ///
 /// # Example
 ///

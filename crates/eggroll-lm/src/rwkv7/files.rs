@@ -22,7 +22,7 @@ impl Stored {
 impl Rwkv7 {
     /// Every tensor of a file in the format of flash-linear-attention for Hugging Face (`model_type` `rwkv7`), with its parameter.
     ///
-    /// `fused_mixes` is for files of the first version of the format, which have the six mixes of time mixing as the rows of one tensor
+    /// `fused_mixes` is for files of the first version of the format: the six mixes of time mixing are the rows of one tensor
     /// `attn.x_x`. Files of the second version have `attn.x_r` and so on, `[1, 1, hidden_size]`.
     ///
     /// Names, shapes and the order of `x_x` follow flash-linear-attention's source (its model, its layer and its converter of the

@@ -105,8 +105,8 @@ impl ModelConfig {
         }
     }
 
-    /// Names and shapes of all tensors of a model of this configuration, as in files of Hugging Face; RWKV-7 in the second version of its
-    /// format ([`Rwkv7::files`](crate::Rwkv7::files)).
+    /// Names and shapes of all tensors of a model of this configuration, as in files of Hugging Face. RWKV-7 is in the second version of
+    /// its format ([`Rwkv7::files`](crate::Rwkv7::files)).
     pub fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>)> + '_> {
         self.tensors_of(false)
     }

@@ -266,7 +266,7 @@ impl Header<'_> {
         Ok(TensorInfo { name, shape, encoding, kind, offset })
     }
 
-    /// Refuses tensors that do not fit into the file, or share bytes: many descriptions of the same bytes would ask for more
+    /// Refuses tensors that do not fit into the file, or share bytes. Many descriptions of the same bytes would ask for more
     /// memory than the file has.
     fn check_data(&self, tensors: &[TensorInfo]) -> Result<(), LoadError> {
         let mut ranges = Vec::with_capacity(tensors.len());

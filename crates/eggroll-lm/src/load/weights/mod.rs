@@ -22,8 +22,8 @@ const PIECE: usize = 1 << 18;
 
 /// The tensors of a model on disk, with Hugging Face's names, such as `model.layers.0.self_attn.q_proj.weight`.
 ///
-/// Opening reads only the headers. Matrices are row-major, `[outputs, inputs]`, from both formats. Names and shapes of a GGUF file
-/// of the Llama family are translated, and so are the order of its query and key rows and the gains of Gemma.
+/// Opening reads only the headers. Matrices are row-major, `[outputs, inputs]`, from both formats. Of a GGUF file of the Llama
+/// family, names, shapes, the order of query and key rows, and the gains of Gemma are translated.
 ///
 /// # Example
 ///
