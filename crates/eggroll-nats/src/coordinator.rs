@@ -49,7 +49,7 @@ pub struct Counts {
 
 /// The process that trains: it offers every slice to the workers, logs the scores of all members for them, and makes the same update.
 ///
-/// A result is a pure function of the run, the generation and the slice: the parameters follow from the log, and the noise from the generation. So it does
+/// A result is a pure function of the run, the generation and the slice. The parameters follow from the log, and the noise from the generation. So it does
 /// not matter which worker evaluates a slice, how often, or in which order results come; the first one counts. Work that the server loses is offered
 /// again, and lost records of the log are detected.
 pub struct Coordinator {
