@@ -44,7 +44,7 @@ impl CharLmArgs {
         match self.model.by_token() {
             _ if self.resume => {}
             true => given.refuse(&["group-size"], "without --credit mean: all members read the same sequences")?,
-            false => given.refuse(&["sequences"], "with --credit mean: each pair reads bytes of its own")?,
+            false => given.refuse(&["sequences"], "with --credit mean: each pair reads separate bytes")?,
         }
         match self.model.model {
             _ if self.resume => Ok(()),

@@ -151,8 +151,8 @@ impl ActiveParameter {
         assert!(
             !self.frame.checks || !self.frame.returned.get().contains(&rows) || rows == 0,
             "the {rows} rows that forward_shared was given for \"{}\" are as many as a layer has returned for the {members} members of \
-             the chunk: rows that belong to the members go to forward. If all members share these rows, apply this layer before those \
-             that return rows of members",
+             the chunk: rows that belong to the members go to forward. If all members share these rows, apply this layer before \
+             layers that return rows of members",
             self.frame.perturbation.table.entries()[self.position].path,
         );
     }

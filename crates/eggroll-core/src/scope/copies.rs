@@ -77,7 +77,7 @@ pub enum CloneError {
     /// Of floats.
     #[error(
         "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
-         identifiers. Call no_grad() on a clone that is a model of its own, as a frozen teacher: it computes without noise then; or compute its \
+         identifiers. Call no_grad() on a clone that is a separate model, as a frozen teacher: it computes without noise then; or compute its \
          output before evaluate. In place of a clone that is to have noise, use the model by reference"
     )]
     Floats {
@@ -89,7 +89,7 @@ pub enum CloneError {
     /// Of integers.
     #[error(
         "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
-         identifiers. Compute the output of a clone that is a model of its own, as a frozen teacher, before evaluate: integer parameters do \
+         identifiers. Compute the output of a clone that is a separate model, as a frozen teacher, before evaluate: integer parameters do \
          not say whether they have no_grad(). In place of a clone that is to have noise, use the model by reference"
     )]
     Integers {

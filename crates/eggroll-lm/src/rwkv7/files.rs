@@ -51,7 +51,7 @@ impl Rwkv7 {
         for FileTensor { name, shape, parameter, stored } in self.files(fused_mixes) {
             let tensor = read(&name, &shape)?;
             let expected = shape.iter().product::<usize>();
-            assert!(tensor.len() == expected, "\"{name}\" has {} values, not those of {shape:?}", tensor.len());
+            assert!(tensor.len() == expected, "\"{name}\" has {} values, which do not fit {shape:?}", tensor.len());
             values.insert(parameter, stored.values(tensor, &shape));
         }
         let mut placing = Placing { path: Vec::new(), values };

@@ -106,7 +106,7 @@ pub enum RunError {
         other: String,
     },
     /// A row of a log with two numbers of one name.
-    #[error("a row has two values named {0:?}: give every number a name of its own, not \"generation\" or \"split\"")]
+    #[error("a row has two values named {0:?}: give every number a different name, not \"generation\" or \"split\"")]
     LogColumn(String),
     /// A failure inside burn-train.
     #[cfg(feature = "learner")]

@@ -24,7 +24,7 @@ impl<'a> Log<'a> {
         let (header, check, start) = Header::decode(&bytes).map_err(|error| {
             let path = path.to_owned();
             match error {
-                HeaderError::NoLog => SavedError::Checkpoint { path, reason: "this is no replay log".to_owned() },
+                HeaderError::NoLog => SavedError::Checkpoint { path, reason: "this is not a replay log".to_owned() },
                 HeaderError::Json(reason) => SavedError::Checkpoint { path, reason },
                 HeaderError::Format(found) => SavedError::Format { path, found, known: FORMAT },
                 HeaderError::Damaged { expected, found } => {

@@ -68,7 +68,7 @@ impl Fitness {
     #[track_caller]
     pub fn with_tasks(self, tasks: usize) -> Self {
         let scores = self.values.len();
-        assert!(tasks > 0 && scores.is_multiple_of(tasks), "{scores} scores are not those of {tasks} tasks");
+        assert!(tasks > 0 && scores.is_multiple_of(tasks), "{scores} scores do not fit {tasks} tasks");
         Self { tasks, steps: 1, ..self }
     }
 

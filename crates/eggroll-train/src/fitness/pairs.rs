@@ -85,7 +85,7 @@ impl Fitness {
         let parts = self.tasks();
         assert!(
             members > 0 && members.is_multiple_of(2) && self.values().len() == parts * members,
-            "votes by part: {} scores of {parts} parts are not those of pairs of {members} members",
+            "votes by part: {} scores of {parts} parts do not fit pairs of {members} members",
             self.values().len()
         );
         let pairs = members / 2;

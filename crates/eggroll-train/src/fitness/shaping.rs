@@ -253,7 +253,7 @@ impl FitnessShaping {
         let tasks = scores.len() / members.max(1);
         assert!(
             tasks > 0 && scores.len() == tasks * members,
-            "{} scores are not those of whole tasks to {members} members",
+            "{} scores do not fit whole tasks of {members} members",
             scores.len()
         );
         let mut sums = self.shape(&scores[..members]);

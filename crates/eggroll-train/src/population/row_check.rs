@@ -30,7 +30,7 @@ impl fmt::Display for RowCheck {
         f.write_str(match self {
             Self::Unknown => "its rows were not looked at",
             Self::Silent => "no score answered to its rows",
-            Self::OfParts => "its rows are those of the parts",
+            Self::OfParts => "its rows belong to the parts",
             Self::Mixed => "scores of other parts depend on a part's rows",
             Self::Redrawn => "its rows are others in every call of the closure",
             Self::ByMember => "members were given different rows",

@@ -55,7 +55,7 @@ impl Masters {
         let (found, expected) = (record.len(), self.values.iter().flatten().count());
         if found != expected {
             return Err(format!(
-                "the record has those of {found} parameters, and this strategy keeps them for {expected}: give the model of the types, \
+                "the record has master weights of {found} parameters, and this strategy keeps them for {expected}: give the model of the types, \
                  and the configuration with the master_weights, that the record was made with"
             ));
         }
@@ -69,7 +69,7 @@ impl Masters {
                 return Err(format!("{found} values for \"{path}\" of shape {:?}", entry.shape));
             }
             if value.dtype() != DType::F32 {
-                return Err(format!("those of \"{path}\" are {:?}, expected F32", value.dtype()));
+                return Err(format!("the master weights of \"{path}\" are {:?}, expected F32", value.dtype()));
             }
             loaded.values[position] = Some(value.to_device(&own.device()));
         }

@@ -238,7 +238,7 @@ mod tests {
             check(EXP2_DIGITS[1][i], power(15.0, 256.0), 1e-9);
         }
         (0..256).for_each(|i| check(LOG2[i], 256.0 * (1.0 + i as f64 / 256.0).log2(), 1e-9));
-        // Angles have roundings of their own; all that may depend on them are the bits below.
+        // Angles have separate roundings; only the bits below may depend on them.
         for d_head in [8, 32, 64] {
             let table = Rotations::new(0, MAX_CONTEXT, d_head);
             for (at, (cos, sin)) in table.cos.iter().zip(&table.sin).enumerate() {

@@ -260,7 +260,7 @@ pub(super) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usi
             && width.is_multiple_of(heads)
             && (width / heads).is_multiple_of(2)
             && width / heads <= MAX_DEPTH,
-        "{operation}: rows of {width} are not those of {heads} heads of an even size, at most {MAX_DEPTH}"
+        "{operation}: rows of {width} do not fit {heads} heads of an even size, at most {MAX_DEPTH}"
     );
     assert!(
         steps > 0 && rows.is_multiple_of(steps),

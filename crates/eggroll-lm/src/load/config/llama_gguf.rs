@@ -235,7 +235,7 @@ fn llama3(metadata: &Metadata, divisors: &[f32], head_dim: usize, theta: f64) ->
     if expected.len() == divisors.len() && divisors.iter().zip(&expected).all(close) {
         return Ok(scaling);
     }
-    let found = "with other factors than those of Llama 3";
+    let found = "with other factors than Llama 3";
     Err(LoadError::unsupported(
         metadata.path(),
         "tensor rope_freqs.weight",

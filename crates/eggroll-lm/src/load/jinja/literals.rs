@@ -82,7 +82,7 @@ pub(super) fn text(source: &str) -> Result<(String, usize)> {
                 characters.next();
             }
             let code = u32::from_str_radix(&digits, radix).ok().and_then(char::from_u32);
-            code.map_or_else(|| fail("an escape that is no character"), Ok)
+            code.map_or_else(|| fail("an escape that is not a character"), Ok)
         };
         match escaped {
             '\n' => {}

@@ -166,7 +166,7 @@ impl GruTile {
         };
         let shared = client.properties().hardware.max_shared_memory_size;
         let mut of_cube = most.max(1);
-        // Two cubes beside each other hide their waiting.
+        // Two cubes next to each other hide their waiting.
         while of_cube > 1 && (sequences.div_ceil(of_cube) < BUSY || 2 * tile(of_cube).shared_bytes() > shared) {
             of_cube /= 2;
         }
