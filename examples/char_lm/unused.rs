@@ -1,4 +1,4 @@
-//! Options and settings that the model, or what else is chosen, would ignore.
+//! Options and settings that the model or other options make useless.
 
 use super::args::{CharLmArgs, ModelName, ModelSettings};
 use eggroll_examples::observers::ObserverArgs;
@@ -28,7 +28,7 @@ const OF_RUNS: [&str; 4] = ["out", "seconds", "generations", "samples"];
 const OF_SAMPLES: [&str; 5] = ["sample-bytes", "temperature", "min-p", "presence-penalty", "prompt"];
 
 impl CharLmArgs {
-    /// Refuses options that the model, or what else is chosen, would ignore.
+    /// Refuses options that the model or other options make useless.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         if self.resume {
             let used = [&WITH_RESUME[..], &ObserverArgs::NAMES].concat();

@@ -59,11 +59,11 @@ pub struct ExpectedQArgs {
     pub trace: TraceArgs,
 }
 
-/// What playing takes, and training does not.
+/// Options of playing that training does not have.
 const OF_PLAY: [&str; 7] = ["worlds", "temperature", "games", "deals", "trumps", "no-speed", "svg"];
 
 impl ExpectedQArgs {
-    /// Refuses options that what else is chosen would ignore.
+    /// Refuses options that other options make useless.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         match self.train {
             Some(_) => given.refuse(&OF_PLAY, "with --train, which plays nothing"),
