@@ -6,7 +6,7 @@ use eggroll_nn::weights::WeightsError;
 #[cfg(feature = "rl")]
 use eggroll_rl::RolloutError;
 
-/// Any error of eggroll: `?` turns the errors of all crates into it, from tracing a model over training to checkpoints and logs.
+/// Any error of eggroll: `?` converts the errors of all crates into it, from tracing a model to training, checkpoints and logs.
 ///
 /// # Example
 ///
@@ -33,7 +33,7 @@ pub enum Error {
     /// Configurations, strategies and generations.
     #[error(transparent)]
     Train(Box<eggroll_train::Error>),
-    /// Weights that a model cannot have.
+    /// Weights that do not fit a model.
     #[error(transparent)]
     Weights(Box<WeightsError>),
     /// Runs: files, checkpoints, logs, replay, distribution.

@@ -2,8 +2,8 @@
 //! score, differentiable or not.
 //!
 //! A *generation* perturbs the model's parameters in many ways, scores each perturbed model (a *member*), and moves the parameters
-//! towards the noise of the members that did better. EGGROLL's noise has a low rank, so all members of a *population* run as one
-//! batched forward pass. If you have a gradient, use it: backpropagation needs far fewer evaluations.
+//! towards the noise of better members. EGGROLL's noise has a low rank, so all members of a *population* run as one batched
+//! forward pass. If you have a gradient, use it: backpropagation needs far fewer evaluations.
 //!
 //! ```
 //! use eggroll::prelude::*;

@@ -1,5 +1,5 @@
 //! The same work on every backend that is compiled in and present: forward, estimate, a short training on MNIST, and
-//! the distance from the f64 oracle; one table, one JSON file, one bar chart, one page.
+//! the distance from the f64 oracle. The results are one table, one JSON file, one bar chart, one page.
 //!
 //! An Apple laptop against a CUDA box is one command on each and one merge step on either:
 //!
@@ -15,15 +15,15 @@
 //!   Noise is drawn on the fly. Times are medians.
 //! - The training starts from the same weights and sees the same batches everywhere, so its final fitness should agree
 //!   between backends. CPU backends evaluate chunks of members side by side, devices one after the other, as users do.
-//! - Launches, kernels, host reads and noise are those of one generation of that training, evaluated on one thread because
+//! - Launches, kernels, host reads and noise are of one generation of that training, evaluated on one thread because
 //!   launches are counted by thread. Kernels are eggroll's own on a device; Burn's are not counted.
 //! - RSS is the peak of the backend's process. Device memory is what Burn's memory pool has reserved after the work, pages for
 //!   reuse included.
 //! - Under `--trace out.json` each backend writes a separate trace, `out.flex.json`, of two parts: forward and estimate, and training.
 //!   The first rounds and generations, which are traced, take longer then.
 //!
-//! Every backend runs in a separate process. A backend that is compiled in but has no device is a line of the table, with the reason
-//! below it, and so is one that panics, computes wrong values, takes longer than `--limit`, or whose driver crashes its process; the
+//! Every backend runs in a separate process. A backend fails if it is compiled in but has no device, panics, computes wrong values,
+//! takes longer than `--limit`, or its driver crashes its process. It is a line of the table then, with the reason below it; the
 //! others continue.
 
 mod args;

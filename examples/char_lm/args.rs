@@ -154,8 +154,8 @@ pub struct ModelSettings {
     /// How finely pairs of members vote in an integer model. Default: five, with a noise table three.
     #[arg(long, value_enum)]
     pub levels: Option<LevelsName>,
-    /// How votes move the weights of an integer model. Default: muon; with --credit mean adam-w, or votes if a generation reads less than 65,536 bytes,
-    /// because AdamW takes as long for a small population as for a large one; votes with --alpha.
+    /// How votes move the weights of an integer model. Default: votes with --alpha, else muon, or with --credit mean adam-w. Votes replace adam-w
+    /// if a generation reads less than 65,536 bytes, because AdamW takes as long for a small population as for a large one.
     #[arg(long, value_enum)]
     pub optimizer: Option<OptimizerName>,
     /// With adam-w: units that a weight moves in a generation of unanimous votes, at the beginning; it falls to 0 over --decay generations, or over
@@ -171,8 +171,8 @@ pub struct ModelSettings {
     /// Learning rate of a float model at the beginning; it falls to 0 over --decay generations, or over the run.
     #[arg(long, default_value_t = Self::default().learning_rate)]
     pub learning_rate: f64,
-    /// What the model learns from: parts for the loss of every token, of sequences that all members read; mean for the members' mean losses, each pair
-    /// of its own bytes in an integer model; auto for parts, but mean where a threshold moves integers.
+    /// What the model learns from. With parts: the loss of every token, of sequences that all members read. With mean: the members' mean losses; in an
+    /// integer model each pair reads separate bytes. auto is parts, but mean where a threshold moves integers.
     #[arg(long, default_value_t = Self::default().credit)]
     pub credit: Credit,
 }
@@ -306,7 +306,7 @@ impl CharLmLimits {
     }
 }
 
-/// Bytes of a forward of the float transformer, with those that its windows see before, at most.
+/// The most bytes of a forward of the float transformer, including the bytes that its windows see before.
 const LONGEST: usize = 1 << 13;
 /// Rounds of counted numbers.
 const ROUNDS: usize = 100;

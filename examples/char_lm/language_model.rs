@@ -26,8 +26,8 @@ pub trait LanguageModel: ByteModel + Sync {
     /// How it is trained, on a CPU or another device.
     fn strategy(settings: &CharLmSettings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig;
 
-    /// The scores of a generation, of which each group of members reads a stream, or where there are no groups all members the same streams;
-    /// `state` is that of all members, or of the streams.
+    /// The scores of a generation. Each group of members reads a stream; without groups, all members read the same streams. `state` is of
+    /// all members, or of the streams.
     fn evaluate(
         &self,
         population: &Population,

@@ -1,9 +1,9 @@
 //! A language model of bytes by evolution strategies, in integers only: `cargo run --release --example char_lm`; with
 //! `--model transformer` one that attends, with `--model gru` and `--model float-transformer` in floats.
 //!
-//! No gradient is ever computed. All members read the same sequences, and weights learn from the loss of every token. In the integer models
-//! weights and activations are int8 and sums int32: of each pair of members the better one has a vote on every weight, and a generation moves a
-//! weight by one or not at all. With `--credit mean` each pair reads a stream of its own, and only its mean loss counts. `--help` lists the settings.
+//! No gradient is ever computed. All members read the same sequences, and weights learn from the loss of every token. In the integer models weights
+//! and activations are int8 and sums int32. The better member of each pair has a vote on every weight, and a generation moves a weight by one or not
+//! at all. With `--credit mean` each pair reads a separate stream, and only its mean loss counts. `--help` lists the settings.
 
 // Whoever prints past `eggroll::run::terminal` prints into the dashboard.
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -13,8 +13,8 @@ const CPU_CHUNK: usize = 16;
 /// `--population` and `--layers` of a model that learns by token, without them: a score for every token says more of a member than more members do.
 const TOKEN_POPULATION: usize = 64;
 const TOKEN_LAYERS: usize = 2;
-/// `--integer-rate` without one: by token for the 20,000 generations of ten minutes, of which fewer learn more from a higher one; from means of the
-/// recurrent model and of the transformer.
+/// `--integer-rate` without one. By token it is for the 20,000 generations of ten minutes; fewer generations learn more from a higher rate. From
+/// means the recurrent model and the transformer have separate rates.
 const TOKEN_RATE: f64 = 0.2;
 const MEAN_RATE: f64 = 1.0;
 const TRANSFORMER_MEAN_RATE: f64 = 1.5;
@@ -31,12 +31,13 @@ impl CharLmSettings {
         (!own.by_token()).then_some(self.group_size)
     }
 
-    /// Streams of text that the population reads: one for each group of members, or those that all members read.
+    /// Streams of text that the population reads: one for each group of members, or the sequences that all members
+    /// read.
     pub fn streams(&self, own: &ModelSettings) -> usize {
         self.groups(own).map_or(own.sequences, |size| self.population / size)
     }
 
-    /// Sequences whose state is kept: of every member, or those that all members read.
+    /// Sequences whose state is kept: of every member, or the sequences that all members read.
     pub fn states(&self, own: &ModelSettings) -> usize {
         if own.by_token() { own.sequences } else { self.population }
     }

@@ -1,4 +1,4 @@
-//! Options and settings that the model, or what else is chosen, would ignore.
+//! Options and settings that the model or other options make useless.
 
 use super::args::{CharLmArgs, ModelName, ModelSettings};
 use eggroll_examples::observers::ObserverArgs;
@@ -28,7 +28,7 @@ const OF_RUNS: [&str; 4] = ["out", "seconds", "generations", "samples"];
 const OF_SAMPLES: [&str; 5] = ["sample-bytes", "temperature", "min-p", "presence-penalty", "prompt"];
 
 impl CharLmArgs {
-    /// Refuses options that the model, or what else is chosen, would ignore.
+    /// Refuses options that the model or other options make useless.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         if self.resume {
             let used = [&WITH_RESUME[..], &ObserverArgs::NAMES].concat();
@@ -44,7 +44,7 @@ impl CharLmArgs {
         match self.model.by_token() {
             _ if self.resume => {}
             true => given.refuse(&["group-size"], "without --credit mean: all members read the same sequences")?,
-            false => given.refuse(&["sequences"], "with --credit mean: each pair reads bytes of its own")?,
+            false => given.refuse(&["sequences"], "with --credit mean: each pair reads separate bytes")?,
         }
         match self.model.model {
             _ if self.resume => Ok(()),

@@ -30,7 +30,7 @@ const SIGMA: f64 = 0.3;
 /// The learning rate of the methods that are not evolution, which stays: the best of several with other seeds.
 const RATE: f64 = 0.03;
 
-/// Trains until the mean return of 100 episodes is 475, and of 100 others too, or the time is up. Network and evolution are those of the
+/// Trains until the mean return of 100 episodes is 475, and of 100 others too, or the time is up. Network and evolution are as in the
 /// example cartpole.
 pub fn learn(method: Method, seed: u64, given: Option<f64>, course: &mut Course) -> Result<(), Failure> {
     let (device, environment) = (Device::flex(), CartPole::new());
@@ -83,7 +83,7 @@ struct Episodes {
     /// `[episodes, 4]` of every step.
     observations: Vec<Tensor<2>>,
     choices: Vec<Choice>,
-    /// 1 while an episode goes on: `[episodes]` of every step.
+    /// 1 while an episode runs: `[episodes]` of every step.
     going: Vec<Vec<f32>>,
 }
 
@@ -122,8 +122,8 @@ impl Episodes {
         self.going.iter().flatten().sum::<f32>() as u64
     }
 
-    /// Discounted returns, less the mean of the episodes that go on at the same step, in units of their spread and divided by the number of
-    /// steps: `[steps · episodes, 1]`; 0 behind an episode's end.
+    /// Discounted returns, less the mean of the episodes that run at the same step, in units of their spread and divided by the number of
+    /// steps. The shape is `[steps · episodes, 1]`; values after an episode's end are 0.
     fn advantages(&self) -> Tensor<2> {
         let mut weights = vec![[0.0; EPISODES]; self.going.len()];
         let mut later = [0.0; EPISODES];
@@ -142,7 +142,7 @@ impl Episodes {
         Tensor::<1>::from_floats(weights.as_slice(), &Device::flex()).unsqueeze_dim(1) / (spread * count)
     }
 
-    /// REINFORCE's, downwards.
+    /// Gradients of REINFORCE, downwards.
     fn policy_gradients(&self, policy: &Mlp) -> GradientsParams {
         let tracked = policy.clone().train();
         let x = Tensor::from_inner(Tensor::cat(self.observations.clone(), 0));
@@ -152,7 +152,7 @@ impl Episodes {
         GradientsParams::from_grads(loss.backward(), &tracked)
     }
 
-    /// Those of noise on outputs, downwards.
+    /// Gradients of noise on outputs, downwards.
     fn noise_gradients(&self, policy: &Mlp) -> GradientsParams {
         let advantages = self.advantages();
         let mut gradients = GradientsParams::new();

@@ -74,7 +74,7 @@ impl Course {
     ///
     /// # Errors
     ///
-    /// A figure that is no number: training has diverged.
+    /// A figure that is not finite: training has diverged.
     pub fn judge(&mut self, evaluations: u64, figure: f64) -> Result<(), Failure> {
         if !figure.is_finite() {
             return Err(format!("training has diverged after {evaluations} evaluations: choose a lower --rate").into());

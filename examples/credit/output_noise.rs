@@ -1,5 +1,5 @@
-//! Output noise, or node perturbation: independent noise on what every layer makes of every row, all layers at once, credited with the loss of
-//! the same row (Widrow and Lehr 1990; Fiete and Seung 2006).
+//! Output noise, or node perturbation (Widrow and Lehr 1990; Fiete and Seung 2006): independent noise on every row of every layer's output,
+//! all layers at once. The loss of a row credits the noise of the same row.
 //!
 //! `∂L_t/∂W ≈ x_tᵀ · 1/Q · Σ_q (L⁺_tq − L⁻_tq)/2σ · ε_tq`
 //!

@@ -22,7 +22,7 @@ pub trait Network: Module + Clone + Sync {
     }
 }
 
-/// Rows with their labels: each row is a part, with a loss of its own.
+/// Rows with their labels: each row is a part with a separate loss.
 pub struct Batch {
     /// `[rows, d_input]`
     pub inputs: Tensor<2>,

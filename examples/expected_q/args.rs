@@ -18,7 +18,8 @@ pub struct ExpectedQArgs {
     /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
-    /// Weights of the oracle: read, or with --train written. Without it, those that come with the example are read.
+    /// Weights of the oracle: read, or with --train written. Without it, the weights that come with the example are
+    /// read.
     #[arg(long, value_name = "FILE")]
     pub oracle: Option<PathBuf>,
     /// Seed of deals, worlds, weights and noise.
@@ -58,11 +59,11 @@ pub struct ExpectedQArgs {
     pub trace: TraceArgs,
 }
 
-/// What playing takes, and training does not.
+/// Options of playing that training does not have.
 const OF_PLAY: [&str; 7] = ["worlds", "temperature", "games", "deals", "trumps", "no-speed", "svg"];
 
 impl ExpectedQArgs {
-    /// Refuses options that what else is chosen would ignore.
+    /// Refuses options that other options make useless.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         match self.train {
             Some(_) => given.refuse(&OF_PLAY, "with --train, which plays nothing"),

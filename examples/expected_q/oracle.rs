@@ -121,7 +121,7 @@ impl Oracle {
         self.forward(tables.tokens(positions)) * f32::from(HAND_POINTS)
     }
 
-    /// The weights of a file, or those that come with the example.
+    /// The weights of a file, or the weights that come with the example.
     pub fn read(file: Option<&Path>, device: &Device) -> Result<Self, Failure> {
         let mut oracle = Self::new(device);
         let (mut store, name) = match file {

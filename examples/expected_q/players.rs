@@ -66,8 +66,8 @@ impl Thinker<'_> {
 }
 
 impl Player<'_> {
-    /// The trumps of every deal, which are all this player's to name: those whose best lead has the highest expected
-    /// value; any; or the suit of which the declarer has most.
+    /// The trumps of every deal, all named by this player. By expected values it names the trumps whose best lead
+    /// has the highest one. `Random` names any, `Highest` the suit of which the declarer has most.
     pub fn name_trumps(
         &self,
         dealt: &[Dealt],

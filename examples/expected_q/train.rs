@@ -24,8 +24,7 @@ const POPULATION: usize = 1024;
 const JUDGED: usize = 32;
 const SIGMA: f64 = 0.05;
 const EVOLUTION_RATE: f64 = 0.01;
-/// Deals that the regret is measured on while training, and at the end: under other seeds than those that are trained
-/// on.
+/// Deals that the regret is measured on while training, and at the end: under other seeds than the training's deals.
 const TEST_DEALS: u32 = 500;
 const VALIDATION: u64 = 1 << 32;
 const TEST: u64 = 3 << 32;

@@ -117,7 +117,7 @@ pub struct LlmSettings {
     /// Most tokens of an answer, for tasks with rewards.
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 20))]
     pub max_tokens: usize,
-    /// Temperature of all replies, those of dev and test included; 0 is greedy decoding.
+    /// Temperature of all replies, also on dev and test data; 0 is greedy decoding.
     #[arg(long, default_value_t = 0.0)]
     pub temperature: f32,
     /// Answers of each member to a prompt in training, for tasks with rewards; more than one need a temperature.

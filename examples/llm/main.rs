@@ -1,8 +1,8 @@
 //! Fine-tunes a pretrained language model without gradients: `cargo run --release --features lm --example llm`.
 //!
-//! SmolLM2-135M-Instruct learns to say whether a word is positive or negative, in ten minutes on two cores: 32 members a step, each with
-//! separate low-rank noise on all its matrices, are scored together. `scripts/smollm2` fetches the model once. `--task` has other
-//! scores: rewards of what the members write, and the likelihood of your own texts. `--help` lists the settings.
+//! SmolLM2-135M-Instruct learns to say whether a word is positive or negative, in ten minutes on two cores. Each step scores 32 members
+//! together, each with separate low-rank noise on all its matrices. `scripts/smollm2` fetches the model once. `--task` has other scores:
+//! rewards of what the members write, and the likelihood of your own texts. `--help` lists the settings.
 
 // Whoever prints past `eggroll::run::terminal` prints into the progress line.
 #![warn(clippy::print_stdout, clippy::print_stderr)]

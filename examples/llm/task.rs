@@ -242,7 +242,7 @@ fn batch<T: Clone>(kinds: &[Vec<T>], step: u64, settings: &LlmSettings) -> Vec<T
 /// A permutation of the data, by seed and pass: places sorted by words that are drawn for them.
 fn order(seed: u64, pass: u64, len: u64) -> Vec<usize> {
     use eggroll::core::rng::philox::philox4x32;
-    /// Keeps these draws apart from those of noise.
+    /// Keeps these draws apart from the draws of noise.
     const DOMAIN: u32 = 0x7e48_0000;
     let word = |index: usize| philox4x32([index as u32, 0, pass as u32, DOMAIN], [seed as u32, (seed >> 32) as u32])[0];
     let mut order: Vec<usize> = (0..len as usize).collect();

@@ -143,7 +143,7 @@ impl LlmRun<'_> {
         let start = Instant::now();
         let mut finetune = settings.finetune().init::<M>(pretrained)?;
         let task = LlmTask::new(settings, &finetune)?;
-        // The folder is begun once nothing can be wrong with the settings any more.
+        // The folder is begun only once the settings are known to be right.
         distribution.lead(|| match args.resume {
             true => folder.save_settings(self.saved),
             false => begin(folder, self.saved),

@@ -71,7 +71,8 @@ pub struct MnistChoices {
     /// Members of a generation, even.
     #[arg(long)]
     population: Option<usize>,
-    /// Sigma in units of each parameter's spread, and lr in units of its sigma, both less for a population that is small for the model: 2 and 0.6, unless given.
+    /// Give sigma in units of each parameter's spread (default 2), and lr in units of its sigma (default 0.6). Both are less for a population that is small for
+    /// the model.
     #[arg(long)]
     relative: bool,
     /// Noise scale of the first generation.

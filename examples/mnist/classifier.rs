@@ -9,7 +9,7 @@ use eggroll_examples::digits::{Dataset, DigitsMlp, Images, PixelScale};
 
 /// A network that tells digits apart.
 pub trait Classifier: Module {
-    /// Images with labels, as the network takes them.
+    /// Images with labels, in the form that the network reads.
     type Data;
 
     /// A network with random weights for images of `shape`.

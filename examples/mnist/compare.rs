@@ -124,7 +124,7 @@ pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, 
         Method::Backpropagation => comparison.backpropagate(),
     };
     let outcomes = args.methods.iter().map(outcome).collect::<Result<Vec<_>, _>>()?;
-    // Those that were not over are missing.
+    // Outcomes of methods that were not over are missing.
     let ending = if outcomes.iter().any(Option::is_none) { Ending::Stopped } else { Ending::Finished };
     let outcomes: Vec<MethodResult> = outcomes.into_iter().flatten().collect();
     comparison.report(&outcomes, ending);

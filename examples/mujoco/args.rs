@@ -25,10 +25,11 @@ pub struct MujocoArgs {
     /// Continue the run in the output folder, with its settings.
     #[arg(long, conflicts_with = "compare")]
     pub resume: bool,
-    /// Train a second policy by OpenES for as many steps of the environment, and draw both curves.
+    /// Train a second policy by OpenES for the same number of environment steps, and draw both curves.
     #[arg(long)]
     pub compare: bool,
-    /// Measure steps per second with a policy, and of as many environments without one, in place of training.
+    /// Measure steps per second with a policy, and of the same number of environments without one, in place of
+    /// training.
     #[arg(long, conflicts_with_all = ["resume", "compare"])]
     pub throughput: bool,
     /// Minutes of training, including evaluation.
@@ -95,7 +96,7 @@ pub struct MujocoSettings {
 const WITH_RESUME: [&str; 7] = ["resume", "out", "xml", "minutes", "generations", "env-steps", "backend"];
 
 impl MujocoArgs {
-    /// Refuses options that what else is chosen would ignore.
+    /// Refuses options that other options make useless.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         if self.resume {
             return given.refuse_all_but(&WITH_RESUME, "with --resume, which keeps the settings of the run");

@@ -1,4 +1,5 @@
-//! Steps of the environment per second: of a population's episodes, and of as many environments without a policy.
+//! Steps of the environment per second: of a population's episodes, and of the same number of environments without a
+//! policy.
 
 use crate::args::MujocoSettings;
 use crate::task::{Body, Running};

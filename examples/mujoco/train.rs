@@ -73,7 +73,7 @@ pub fn run(args: MujocoArgs, signals: &Signals) -> Result<Ending, Failure> {
     }
 }
 
-/// What the command line says beside the settings.
+/// What the command line says in addition to the settings.
 struct MujocoPlan {
     folder: RunFolder,
     begins: bool,

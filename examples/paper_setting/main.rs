@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use timing::{TimedTask, repeat};
 
-/// Elements of the noise table in addition to those of one pair's noise. WebGPU guarantees buffers of 128 MiB, no larger ones.
+/// Elements of the noise table in addition to one pair's noise. WebGPU guarantees buffers of 128 MiB, no larger ones.
 const TABLE: usize = 1 << 24;
 const SIGMA: f64 = 0.01;
 

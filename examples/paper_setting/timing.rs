@@ -15,7 +15,7 @@ pub struct TimedTask {
     pub name: &'static str,
     /// Bytes of noise kept between passes.
     pub held: usize,
-    /// Floating-point operations of a pass, those that draw noise left out.
+    /// Floating-point operations of a pass, without the drawing of noise.
     flop: usize,
     /// One pass, given its number.
     pass: Box<dyn FnMut(u32) -> Tensor<2>>,

@@ -16,8 +16,8 @@ pub struct SoakArgs {
     /// Generations between two checkpoints, and between two memory measurements.
     #[arg(long, default_value_t = 250)]
     pub every: u64,
-    /// Growth of the resident memory, in MiB, between the first half of the run, less its beginning, and the second half
-    /// that is not taken for a leak.
+    /// MiB by which the resident memory may grow from the first half of the run, without its beginning, to the second
+    /// half. More is a leak.
     #[arg(long, default_value_t = 8)]
     pub tolerance: u64,
     /// Seed of noise and data.

@@ -105,7 +105,7 @@ fn soak<T: SoakTask>(args: &SoakArgs, folder: &Path, device: &Device, signals: &
     Ok(Soaked { report, failures, complete })
 }
 
-/// Where the log's models are other ones than those of the checkpoints that are left, the last of which is the run's last model.
+/// Where the log's models differ from the models of the checkpoints that are left. The last checkpoint has the run's last model.
 fn differences<T: SoakTask>(checkpoints: &Checkpoints, log: &Path, first: &T) -> Result<Vec<String>, Failure> {
     let mut differences = Vec::new();
     for path in checkpoints.list()? {

@@ -24,8 +24,8 @@ pub enum End {
     Interrupted,
 }
 
-/// Starts a child and waits for it. It is in a separate process group, which a terminal's Ctrl-C does not reach: it is ended
-/// by us, and what it has started with it; also if we are killed, where there are process groups.
+/// Starts a child and waits for it. It is in a separate process group, which a terminal's Ctrl-C does not reach. We end it
+/// together with what it has started. Where there are process groups, both end also if we are killed.
 ///
 /// # Errors
 ///

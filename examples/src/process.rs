@@ -37,7 +37,7 @@ mod status {
     pub const FAILED: u8 = 1;
     /// `EX_TEMPFAIL` of `sysexits.h`: to be tried again.
     pub const STOPPED: u8 = 75;
-    /// 128 and the number of PIPE, with which programs end whose output nobody reads any more.
+    /// 128 and the number of PIPE: the signal ends a program whose output has lost its reader.
     pub const OUTPUT_CLOSED: u8 = 141;
 }
 
@@ -49,8 +49,12 @@ pub fn main_of<T: Into<Ending>, E: Display>(run: impl FnOnce() -> Result<T, E>) 
     ExitCode::from(status_of(run))
 }
 
-/// Runs an example and returns its exit status: 0 when it has finished, 75 when a signal stopped it, 1 after an error, which is
-/// printed, and 141 when nobody reads its standard output any more.
+/// Runs an example and returns its exit status:
+///
+/// - 0: it has finished
+/// - 75: a signal stopped it
+/// - 1: an error, which is printed
+/// - 141: its standard output has lost its reader
 pub fn status_of<T: Into<Ending>, E: Display>(run: impl FnOnce() -> Result<T, E>) -> u8 {
     bound_threads();
     let others = panic::take_hook();

@@ -23,7 +23,7 @@ impl TraceArgs {
     ///
     /// # Errors
     ///
-    /// Those of `work`, and of a trace that cannot be written.
+    /// The errors of `work`, and a trace that cannot be written.
     pub fn around<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         #[cfg(feature = "profile")]
         if let Some(path) = &self.trace {

@@ -1,6 +1,6 @@
 //! A policy for the domino game Texas 42, from points won: `cargo run --release --example texas42`.
 //!
-//! Every member of the population plays both partners of hundreds of hands against a fixed opponent, and sees no more
+//! Every member of the population plays both partners of hundreds of hands against a fixed opponent. It sees no more
 //! than a player does: no worlds are sampled, and nothing is looked up. A return of 0 is as many points as the
 //! opponent. `expected_q` plays the same game by search.
 

@@ -36,7 +36,7 @@ pub struct Shakespeare {
 }
 
 impl Shakespeare {
-    /// Nine tenths to learn from, 16 sequences a batch, and the rest to be tested with.
+    /// Nine tenths of the text to learn from, 16 sequences a batch, and one tenth to test with.
     pub fn load(device: &Device) -> Result<Self, eggroll_examples::Failure> {
         let text = Text::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"))?;
         let (train, test) = text.split(0.1)?;

@@ -1,5 +1,5 @@
 //! The cost of a population against plain inference: forward and estimate of a small network, over sizes, populations, ranks
-//! and noise sources, and against the same arithmetic in JAX if asked for.
+//! and noise sources. If asked for, the same arithmetic in JAX is measured too.
 
 mod args;
 mod cells;

@@ -8,7 +8,7 @@ use eggroll_lm::{CausalModel, Error, Llama, Rwkv7};
 use eggroll_run::{SavedError, parameter_digest, replay};
 use std::path::PathBuf;
 
-/// What is made of what.
+/// The sources and the result.
 #[derive(Args)]
 pub struct ApplyArgs {
     #[command(flatten)]
@@ -38,11 +38,11 @@ impl From<Dtype> for SavedDtype {
     }
 }
 
-/// Makes the model and saves it; says what was made.
+/// Makes the model and saves it; returns a summary.
 ///
 /// # Errors
 ///
-/// Those of loading, of [`replay`] and of saving.
+/// Errors of loading, of [`replay`] and of saving.
 pub fn run(args: &ApplyArgs) -> Result<String, Error> {
     match args.tune.open()? {
         (pretrained, true) => apply::<Rwkv7>(args, pretrained),

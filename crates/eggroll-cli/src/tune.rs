@@ -8,7 +8,7 @@ use eggroll_lm::{CausalModel, Error, Finetune, FinetuneConfig, Questions, Verifi
 use eggroll_run::{JsonLines, VerifyConfig, replay};
 use std::path::PathBuf;
 
-/// What belongs together.
+/// A model, its log, and how it was tuned.
 #[derive(Args)]
 pub struct TuneArgs {
     /// The pretrained model that the run began with: a Hugging Face folder or a GGUF file.
@@ -75,7 +75,7 @@ impl TuneArgs {
             }
         };
         let verified = finetune.verify(&self.log, &config, lesson);
-        // What the program could not grade is no score, and differs from the run's.
+        // An answer that the program could not grade has no score, and so differs from the run's.
         let failure = program.as_ref().and_then(|program| program.failures().1).filter(|_| verified.is_err());
         failure.map_or(Ok(()), |failure| Err(eggroll_run::Error::User(failure.into())))?;
         Ok(Tuned { verification: verified?, finetune })

@@ -25,11 +25,11 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
-/// Verifies; says what was looked at.
+/// Verifies; returns a summary.
 ///
 /// # Errors
 ///
-/// Those of loading, and of [`Finetune::verify`](eggroll_lm::Finetune::verify): the first step whose scores are others.
+/// Errors of loading, and of [`Finetune::verify`](eggroll_lm::Finetune::verify): the first step whose scores differ.
 pub fn run(args: &VerifyArgs) -> Result<String, Error> {
     match args.tune.open()? {
         (pretrained, true) => verify::<Rwkv7>(args, pretrained),

@@ -58,11 +58,11 @@ pub struct ModelPass {
     pub members: usize,
     /// Tokens of each member.
     pub rows: usize,
-    /// Those of them from which another is predicted.
+    /// Tokens from which another is predicted.
     pub predicted: usize,
-    /// Tokens that one looks at, on average.
+    /// Tokens that a token attends to, on average.
     pub seen: usize,
-    /// Whether keys and values of tokens before are read, those of one sequence of each member.
+    /// Whether keys and values of earlier tokens are read, for one sequence of each member.
     pub keeps: bool,
     /// The type of activations and weights.
     pub dtype: DType,
@@ -84,8 +84,8 @@ impl ModelSizes {
         ]
     }
 
-    /// Elements that a row moves between the products of a layer, each step of it once: two norms and sums, rotations, the activation, and
-    /// queries, keys, values and result of the attention.
+    /// Elements that a row moves between the products of a layer, once for each step. The steps are two norms and sums, rotations, the
+    /// activation, and queries, keys, values and result of the attention.
     fn between(&self) -> usize {
         let [queries, keys] = [self.heads, self.kv_heads].map(|heads| heads * self.head_dim);
         2 * (2 + 3) * self.hidden + 2 * (queries + keys) + 3 * self.intermediate + 2 * (queries + keys)
@@ -93,7 +93,7 @@ impl ModelSizes {
 }
 
 impl CostModel {
-    /// A pass of members, or of as many rows without noise. Batches are those of eggroll-lm.
+    /// A pass of members, or of the same rows without noise. Batches are the same as in eggroll-lm.
     pub fn pass(&self, sizes: &ModelSizes, pass: ModelPass, perturbed: bool) -> Cost {
         let together = (TOKENS / pass.rows).clamp(2, pass.members);
         let layer = |rows, shape| CostLayer { pairs: (together / 2) as u32, rows, rank: 1, shape, dtype: pass.dtype };

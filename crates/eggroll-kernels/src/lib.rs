@@ -1,8 +1,8 @@
 //! The sources that eggroll's kernels become on GPUs, written on a machine that has none. Not published.
 //!
-//! Operations run on a device that compiles what it is asked to launch, as CubeCL would on the GPU it stands for, keeps the source and
-//! computes nothing ([`Recorder`]). So launchers choose types and geometries by themselves, and a new kernel needs no more than a
-//! call of its operation in `cases`: [`missing`] names the kernels that no call reaches. `scripts/kernel-check` compiles the sources.
+//! Operations run on a device that compiles each kernel, as CubeCL would on the GPU it stands for, keeps the source and computes
+//! nothing ([`Recorder`]). So launchers choose types and geometries by themselves. A new kernel needs only a call of its operation in
+//! `cases`; [`missing`] names the kernels that no call reaches. `scripts/kernel-check` compiles the sources.
 
 #![cfg(feature = "kernel-sources")]
 

@@ -166,7 +166,7 @@ impl DeviceService for Recorder {
 
 impl ServerCommunication for Recorder {}
 
-/// Memory is described and never there: buffers cost nothing, whatever their size.
+/// Memory is described but never allocated: buffers of any size cost nothing.
 impl Server for Recorder {
     fn initialize_memory(&mut self, _: ManagedMemoryHandle, _: u64, _: StreamId) -> Result<(), ServerError> {
         Ok(())

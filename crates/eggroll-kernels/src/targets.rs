@@ -1,6 +1,6 @@
 //! The devices that sources are written for: what they report, and which of CubeCL's compilers they get.
 //!
-//! Properties are those that CubeCL's runtimes report of such devices, as far as kernels and their launchers ask for them.
+//! Properties match the reports of CubeCL's runtimes for such devices, as far as kernels and their launchers ask for them.
 
 use cubecl::WgpuCompilationOptions;
 use cubecl::cmma::MatrixLayout;

@@ -1,4 +1,4 @@
-//! What all architectures have in common: from a file to a module, to the host, and back.
+//! The common interface of all architectures: from a file to a module, to the host, and back.
 
 use crate::host::{Changed, Decoder, HostLlama, HostRwkv7};
 use crate::language_model::LanguageModel;
@@ -24,8 +24,8 @@ pub trait CausalModel: Module + Sync {
     ///
     /// # Errors
     ///
-    /// [`LoadError`] for a configuration of another architecture, for tensors that are missing, have another shape or are not read, and for
-    /// weights that are not finite.
+    /// [`LoadError`] for a configuration of another architecture, for missing, misshapen or unread tensors, and for weights that are not
+    /// finite.
     fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError>;
 
     /// The configuration.
@@ -34,8 +34,8 @@ pub trait CausalModel: Module + Sync {
     /// All tensors as files hold them: names, shapes and values, one at a time.
     fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>, Vec<f32>)> + '_>;
 
-    /// The model itself, if its members run on the device where it is: not in host memory, and not for architectures whose members run on
-    /// the host only.
+    /// The model itself, if its members run on its device; `None` in host memory, and for architectures whose members run only on the
+    /// host.
     fn on_device(&self) -> Option<&dyn LanguageModel> {
         None
     }
@@ -59,7 +59,7 @@ impl CausalModel for Llama {
         weights.check(all)?;
         weights.check_tied_head(all)?;
         let read = WeightReader { weights, device };
-        // Parameters are initialized when they are first used: these never are.
+        // Parameters are initialized on first use: these never are.
         let mut model = Self::new(config, device);
         model.embed_tokens.weight =
             read.matrix("model.embed_tokens.weight", [config.vocab_size, config.hidden_size])?;
@@ -167,7 +167,7 @@ impl WeightReader<'_> {
         Ok(self.parameter(self.weights.finite(name, &[len])?, [len]))
     }
 
-    /// Gains of a normalization, stored less an offset.
+    /// Gains of a normalization, stored minus an offset.
     pub(crate) fn gains(&self, name: &str, len: usize, offset: f32) -> Result<Param<Tensor<1>>, LoadError> {
         let gains = self.weights.finite(name, &[len])?.into_iter().map(|gain| gain + offset).collect();
         Ok(self.parameter(gains, [len]))

@@ -41,7 +41,7 @@ pub enum Error {
         /// As it was.
         expected: String,
     },
-    /// A call that has to come earlier.
+    /// A call that comes too late.
     #[error(
         "{call} comes before the first step and before the replay log, but {steps} steps were made{}",
         if *.logged { " and a log is open" } else { "" }
@@ -70,7 +70,7 @@ pub enum Error {
         /// Tokens that were generated before.
         tokens: usize,
     },
-    /// A setting that a model in blocks of integers does not learn by.
+    /// A setting that a model in blocks of integers does not support.
     #[error(
         "a quantized model is moved by plain SGD on the means of members: {setting} is {found}, expected {expected}"
     )]

@@ -1,4 +1,4 @@
-//! Texts that the members of a population write.
+//! Text generation by the members of a population.
 
 use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
@@ -25,14 +25,14 @@ pub enum GenerateError {
 
 eggroll_core::debug_is_message!(GenerateError);
 
-/// Continues prompts with a model as it is, without noise. Draws are those of round 0.
+/// Continues prompts with a model without noise, with the draws of round 0.
 ///
 /// Sequences that have ended leave the batch, and the next prompts take their place.
 ///
 /// # Errors
 ///
-/// [`GenerateError`] for an invalid setting, a prompt without tokens, or one that does not fit into the context with the tokens that
-/// are to be generated.
+/// [`GenerateError`] for an invalid setting, a prompt without tokens, or a prompt that does not fit the context together with the
+/// tokens to generate.
 pub fn generate<M: LanguageModel + ?Sized>(
     model: &M,
     prompts: &[Item],
@@ -48,7 +48,7 @@ pub fn generate<M: LanguageModel + ?Sized>(
 pub(crate) fn without_noise<D: Decoder>(decoder: &D, prompts: &[Item], sampling: &SamplingConfig) -> Vec<Generated> {
     let plain = MemberTask::plain();
     let numbered: Vec<(u32, &Item)> = (0..).zip(prompts).collect();
-    // Every part generates as many sequences as others: rows of the prompts do not count.
+    // Every part generates the same number of sequences; rows of the prompts do not count.
     let results = run_parts(
         &numbered,
         |_| 1,
@@ -61,11 +61,11 @@ pub(crate) fn without_noise<D: Decoder>(decoder: &D, prompts: &[Item], sampling:
     results.into_iter().flatten().collect()
 }
 
-/// Continues prompts with every member of a population: `[members][prompts]`, in the order of members and prompts. Draws are those of the
-/// population's generation. On the host results depend neither on how members are put together nor on the number of cores.
+/// Continues prompts with every member of a population: `[members][prompts]`, in the order of members and prompts, with the draws of the
+/// population's generation. On the host, results depend neither on how members are batched nor on the number of cores.
 ///
-/// On a device ([`Llama`](crate::Llama)) each batch keeps its keys and values there. Greedy decoding reads a few numbers a row and token; a temperature reads
-/// the logits, so that tokens are drawn by the same rule.
+/// On a device ([`Llama`](crate::Llama)) each batch keeps its keys and values there. Greedy decoding reads a few numbers for each row and token; with a
+/// temperature the logits are read, to draw tokens by the same rule.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub(crate) fn of_members<D: Decoder>(
 /// A prompt of a member.
 #[derive(Clone, Copy)]
 struct Job<'a> {
-    /// The member, by its place among those of the task.
+    /// The member, by its position in the task.
     member: usize,
     /// The prompt's number, for its draws.
     item: u32,
@@ -122,11 +122,11 @@ struct Job<'a> {
 /// A sequence that is being written.
 struct Live<'a, S> {
     job: Job<'a>,
-    /// Where the result goes.
+    /// Position of the result.
     place: usize,
     row: MemberRow,
     state: S,
-    /// Tokens of the prompt that are to be read, or the last token.
+    /// Tokens of the prompt still to read, or the last token.
     next: Vec<u32>,
     text: Vec<u32>,
 }
@@ -145,7 +145,7 @@ fn generate_jobs<D: Decoder>(
     let mut bytes = 0;
     let capacity = |job: &Job| job.prompt.prompt().len().saturating_add(sampling.max_tokens);
     loop {
-        // Those that wait take the places of those that have ended.
+        // Waiting sequences take the places of ended ones.
         while let Some((_, job)) = waiting.peek() {
             let more = run.decoder.state_bytes(capacity(job));
             if !live.is_empty() && (bytes + more > STATE_BYTES || live.len() >= ROWS) {

@@ -1,10 +1,10 @@
-//! What members are asked.
+//! The items that members score or continue.
 
 use eggroll_train::Population;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// A prompt and the completion whose probability is asked for, in tokens. In JSON: `{"prompt": [1, 2], "completion": [3]}`.
+/// A prompt and the completion to score, in tokens. In JSON: `{"prompt": [1, 2], "completion": [3]}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "ItemTokens", into = "ItemTokens")]
 pub struct Item {
@@ -18,7 +18,7 @@ impl Item {
         Self { tokens: [prompt, completion].concat(), prompt: prompt.len() }
     }
 
-    /// Of a prompt that a model is to continue.
+    /// A prompt for a model to continue.
     pub fn prompt_only(prompt: &[u32]) -> Self {
         Self::new(prompt, &[])
     }
@@ -64,7 +64,7 @@ impl From<Item> for ItemTokens {
     }
 }
 
-/// What a model can read.
+/// Limits of a model's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLimits {
     /// Tokens that it knows.
@@ -73,22 +73,23 @@ pub struct TokenLimits {
     pub context: usize,
 }
 
-/// Which members are asked what.
+/// The items of each member.
 #[derive(Clone, Copy, Debug)]
 pub enum Items<'a> {
-    /// Every member is asked all items: scores of members can be compared item by item.
+    /// Every member gets all items: scores of members can be compared item by item.
     Shared(&'a [Item]),
-    /// The members, in order, are divided into as many equal groups as there are lists; all members of a group are asked its list.
+    /// The members, in order, are divided into equal groups, one for each list; all members of a group get its list.
     Groups(&'a [Vec<Item>]),
-    /// Every member of the population, or slice, is asked its list, which may be empty: as in episodes, which go on differently.
+    /// Every member of the population, or slice, gets its own list, which may be empty, for example in episodes that continue
+    /// differently.
     Each(&'a [Vec<Item>]),
 }
 
-/// Why items cannot be asked.
+/// Why items are refused.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemsError {
-    /// There is nothing to ask.
+    /// There are no items.
     #[error("no items: a list of items is empty")]
     Empty,
     /// An item lacks a part.
@@ -114,7 +115,7 @@ pub enum ItemsError {
         group: Option<usize>,
         /// The item, from 0.
         item: usize,
-        /// Its tokens, with those that are to be generated.
+        /// Its tokens, including the tokens to generate.
         tokens: usize,
         /// The longest sequence.
         context: usize,
@@ -169,7 +170,7 @@ pub enum ItemsError {
 eggroll_core::debug_is_message!(ItemsError);
 
 impl ItemsError {
-    /// The item that cannot be asked, from 0, if it is one.
+    /// The refused item, from 0, if it is a single one.
     pub fn item(&self) -> Option<usize> {
         match self {
             Self::NoTokens { item, .. } | Self::TooLong { item, .. } | Self::Token { item, .. } => Some(*item),
@@ -212,7 +213,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Groups that are asked the same.
+    /// Number of groups with the same items.
     pub(crate) fn groups(&self) -> usize {
         match self {
             Self::Shared(_) | Self::Each(_) => 1,
@@ -252,12 +253,12 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Refuses what cannot be scored.
+    /// Refuses items that cannot be scored.
     pub(crate) fn check_completions(&self, limits: TokenLimits, members: usize) -> Result<(), ItemsError> {
         self.check(members, limits, None)
     }
 
-    /// Refuses what cannot be continued by `more` tokens.
+    /// Refuses prompts that cannot be continued by `more` tokens.
     pub(crate) fn check_prompts(&self, limits: TokenLimits, members: usize, more: usize) -> Result<(), ItemsError> {
         self.check(members, limits, Some(more))
     }
@@ -279,13 +280,13 @@ impl<'a> Items<'a> {
                 Ok(groups.iter().map(Vec::as_slice).collect())
             }
             Self::Each(lists) if lists.len() != members => Err(ItemsError::Lists { lists: lists.len(), members }),
-            // Who is asked nothing has nothing to be checked.
+            // Members without items have nothing to check.
             Self::Each(lists) => Ok(lists.iter().filter(|list| !list.is_empty()).map(Vec::as_slice).collect()),
         }
     }
 }
 
-/// Refuses items that cannot be scored, or continued by so many tokens.
+/// Refuses items that cannot be scored, or continued by `more` tokens.
 fn check(items: &[Item], limits: TokenLimits, more: Option<usize>, group: Option<usize>) -> Result<(), ItemsError> {
     if items.is_empty() {
         return Err(ItemsError::Empty);

@@ -1,10 +1,10 @@
-//! What scores and continues texts: a model on the host, or one on its device.
+//! Models that score and continue texts, on the host or on their device.
 
 use crate::items::{Items, TokenLimits};
 use crate::sampling::SamplingConfig;
 use eggroll_train::Population;
 
-/// A completion as a model judges it, read all at once (teacher forcing).
+/// A model's score of a completion, read all at once (teacher forcing).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scored {
     /// `ln p(token | all before)` of every token of the completion.
@@ -25,28 +25,28 @@ impl Scored {
     }
 }
 
-/// What a model wrote after a prompt.
+/// A model's continuation of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
     /// The tokens, without the one that ended them.
     pub tokens: Vec<u32>,
-    /// Whether a stop token ended them, and not the limit.
+    /// Whether a stop token ended them, rather than the limit.
     pub stopped: bool,
-    /// Whether all logits had probabilities. Those that are NaN or +∞, or all −∞, end the text: the next token after these has none.
+    /// Whether all logits had probabilities. Logits that are NaN or +∞, or all −∞, have none and end the text.
     pub finite: bool,
 }
 
 /// A language model that runs for all members of a population together: every [`Decoder`](crate::Decoder) on the cores of the host, [`Llama`](crate::Llama) on
 /// its device.
 ///
-/// [`score_population`](crate::score_population) and the functions next to it check what they are given and call these methods.
+/// [`score_population`](crate::score_population) and related functions check their arguments and call these methods.
 pub trait LanguageModel: Sync {
-    /// What it can read.
+    /// Limits of its input.
     fn limits(&self) -> TokenLimits;
 
-    /// Scores items that fit, `[members][items]`; without a population those of one member that has no noise.
+    /// Scores valid items, `[members][items]`; without a population, one member without noise.
     fn scores(&self, population: Option<&Population>, items: Items) -> Vec<Vec<Scored>>;
 
-    /// Continues prompts that fit, `[members][prompts]`; without a population those of one member that has no noise.
+    /// Continues valid prompts, `[members][prompts]`; without a population, one member without noise.
     fn texts(&self, population: Option<&Population>, prompts: Items, sampling: &SamplingConfig) -> Vec<Vec<Generated>>;
 }

@@ -1,4 +1,4 @@
-//! What the model without noise gives its matrices, for estimates by part.
+//! Inputs of the matrices in the model without noise, for estimates by part.
 
 use crate::host::{Decoder, MemberTask, Noise, Sequence, run_parts};
 use crate::items::Item;
@@ -7,7 +7,7 @@ use burn::module::ParamId;
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll_core::ParameterTable;
 
-/// The rows from which the tokens of completions are predicted, of every matrix that is trained.
+/// The rows of every trained matrix from which the tokens of completions are predicted.
 pub(crate) struct CompletionRows(Vec<MatrixRows>);
 
 struct MatrixRows {
@@ -34,12 +34,13 @@ impl CompletionRows {
         Self(matrices.iter().enumerate().filter_map(of_matrix).collect())
     }
 
-    /// Of parts that are tokens: `[tokens, d_input]`.
+    /// With tokens as parts: `[tokens, d_input]`.
     pub fn by_token(self, device: &Device) -> Vec<(ParamId, Tensor<2>)> {
         self.0.into_iter().map(|rows| (rows.id, tensor(rows.items.concat(), rows.width, device))).collect()
     }
 
-    /// Of parts that are items: `[items · k, d_input]` for the longest completion of `k` tokens, with rows of zeros behind others.
+    /// With items as parts: `[items · k, d_input]` for the longest completion of `k` tokens; shorter ones are padded with rows of
+    /// zeros.
     pub fn by_item(self, device: &Device) -> Vec<(ParamId, Tensor<2>)> {
         let padded = |MatrixRows { id, width, mut items }: MatrixRows| {
             let most = items.iter().map(Vec::len).max().unwrap_or(0);
@@ -51,8 +52,8 @@ impl CompletionRows {
 }
 
 impl<D: Decoder> DecoderRun<'_, D> {
-    /// What every matrix that is recorded is given for some items: by layers for all tokens but the last, which is only predicted, by an output layer for those
-    /// from which completions are predicted.
+    /// The inputs of every recorded matrix for some items. Layers have rows for all tokens but the last, which is only predicted; an output layer has rows only
+    /// for tokens that predict completions.
     fn given(&mut self, items: &[Item]) -> Vec<Vec<f32>> {
         let mut states: Vec<D::State> = items.iter().map(|item| self.decoder.state(item.tokens() - 1)).collect();
         let member = self.task.row(0);
@@ -110,7 +111,7 @@ mod tests {
 
     const VOCABULARY: usize = 31;
 
-    /// Rows of several items are those that the layers of the module are given for each of them alone.
+    /// Rows of several items equal the inputs of the module's layers for each of them alone.
     fn rows_are_those_of_the_module<M: CausalModel>(model: &M, logits: impl Fn(Tensor<2, Int>) -> Tensor<3> + Sync) {
         let roles = M::PERTURBED.iter().chain(&["*head*"]).map(|path| (*path, Role::LowRank { rank: 1 }));
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), burn::optim::SgdConfig::new());

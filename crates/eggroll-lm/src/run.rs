@@ -7,7 +7,7 @@ use eggroll_core::transformer::MemberRow;
 /// Rows of logits at a time.
 const LOGIT_ROWS: usize = 32;
 
-/// What a thread works with.
+/// The state of a thread's work.
 pub(crate) struct DecoderRun<'a, D: Decoder> {
     pub decoder: &'a D,
     pub task: &'a MemberTask,
@@ -16,11 +16,11 @@ pub(crate) struct DecoderRun<'a, D: Decoder> {
     logits: Vec<f32>,
 }
 
-/// What the items of one member begin with.
+/// The common beginning of one member's items.
 pub(crate) struct Prefix<S> {
     /// Tokens.
     pub len: usize,
-    /// The state behind them.
+    /// The state after them.
     pub state: S,
 }
 
@@ -29,7 +29,7 @@ impl<'a, D: Decoder> DecoderRun<'a, D> {
         Self { decoder, task, buffers: decoder.buffers(), hidden: Vec::new(), logits: Vec::new() }
     }
 
-    /// Runs what all items of a member begin with, once for each member.
+    /// Runs the common beginning of each member's items, once for each member.
     pub(crate) fn prefixes(&mut self, members: &[(usize, &[Item])]) -> Vec<Prefix<D::State>> {
         let empty = |(_, items): &(usize, &[Item])| {
             let len = common_prefix(items);
@@ -74,7 +74,7 @@ impl<'a, D: Decoder> DecoderRun<'a, D> {
     }
 }
 
-/// Tokens that the prompts of all items begin with, but for each prompt's last; 0 of a single item.
+/// Length of the common beginning of all items' prompts, without each prompt's last token; 0 for a single item.
 fn common_prefix(items: &[Item]) -> usize {
     let [first, others @ ..] = items else { return 0 };
     let last = |item: &Item| item.prompt().len() - 1;

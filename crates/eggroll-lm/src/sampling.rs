@@ -1,4 +1,4 @@
-//! Which token comes next.
+//! The choice of the next token.
 
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_core::transformer::argmax;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How tokens are chosen, and when a generation ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplingConfig {
-    /// At most this many tokens are generated; prompt and these must fit the context.
+    /// Largest number of generated tokens; they must fit the context together with the prompt.
     pub max_tokens: usize,
     /// `p ∝ exp(logit/temperature)`; 0 takes the most probable token (greedy decoding).
     pub temperature: f32,
@@ -15,13 +15,14 @@ pub struct SamplingConfig {
     pub min_p: f32,
     /// Seed of the draws.
     pub seed: u64,
-    /// Tokens that end a generation. They are not part of what was generated. If empty, [`Finetune`](crate::Finetune) stops at the
+    /// Tokens that end a generation; they are not part of the result. If empty, [`Finetune`](crate::Finetune) stops at the
     /// tokenizer's end tokens ([`Tokenizer::eos`](crate::load::Tokenizer::eos)); a list given here replaces them.
     pub stop: Vec<u32>,
-    /// Answers to each prompt that a reward is given, drawn independently.
+    /// Answers to each prompt for a reward, drawn independently.
     pub answers: usize,
-    /// The score of a prompt is the mean, over all choices of so many of its answers, of the best one's: 1 is the mean of all, the number of
-    /// [answers](Self::answers) the best of all. Of rewards 0 and 1 this is pass@k (Chen et al. 2021, arXiv 2107.03374, eq. 1).
+    /// The `k` of best-of-k: the score of a prompt is the best score among `k` of its answers, averaged over all choices of `k`. With 1 it
+    /// is the mean of all [answers](Self::answers), with their number the best. For rewards 0 and 1 this is pass@k (Chen et al. 2021, arXiv
+    /// 2107.03374, eq. 1).
     pub best_of: usize,
 }
 
@@ -32,13 +33,13 @@ pub enum SamplingError {
     /// Nothing would be generated.
     #[error("max_tokens is 0: generate one token at least")]
     MaxTokens,
-    /// Not a number that `exp(logit/temperature)` can be computed with.
+    /// A temperature for which `exp(logit/temperature)` cannot be computed.
     #[error("temperature is {0}: expected 0 (greedy), or a positive number")]
     Temperature(f32),
     /// Not a share.
     #[error("min_p is {0}: expected a share from 0 to 1")]
     MinP(f32),
-    /// Not so many answers.
+    /// More than the number of answers, or 0.
     #[error("best_of is {best_of} of {answers} answers: expected a number from 1 to that of the answers")]
     BestOf {
         /// The best of how many.
@@ -83,7 +84,8 @@ impl SamplingConfig {
         self
     }
 
-    /// Sets how many answers a reward is given of each prompt, and of how many the best counts: see [`best_of`](Self::best_of).
+    /// Sets the number of answers to each prompt for a reward, and among how many the best counts: see
+    /// [`best_of`](Self::best_of).
     pub fn with_answers(mut self, answers: usize, best_of: usize) -> Self {
         (self.answers, self.best_of) = (answers, best_of);
         self
@@ -114,8 +116,8 @@ impl SamplingConfig {
         Ok(())
     }
 
-    /// The score of a prompt of those of its answers: `Σ r₍ᵢ₎·C(i − 1, k − 1)/C(n, k)` over the n scores in rising order, k the best of how many. No number if
-    /// one is none.
+    /// The score of a prompt from the scores of its answers: `Σ r₍ᵢ₎·C(i − 1, k − 1)/C(n, k)` over the n scores in rising order, with `k` =
+    /// [`best_of`](Self::best_of). NaN if any score is NaN.
     pub(crate) fn prompt_score(&self, scores: &[f32]) -> f32 {
         let mut sorted = scores.to_vec();
         sorted.sort_by(f32::total_cmp);
@@ -130,15 +132,15 @@ impl SamplingConfig {
         if scores.iter().any(|score| score.is_nan()) { f32::NAN } else { sum as f32 }
     }
 
-    /// The settings of a later turn of an episode, which draws otherwise.
+    /// The settings of a later turn of an episode, with other draws.
     pub(crate) fn of_turn(&self, turn: u64) -> Self {
         self.clone().with_seed(self.seed ^ turn.rotate_right(8))
     }
 
-    /// The next token. The draw is a function of the seed, `round`, item and step: all members draw alike for the same item (common
-    /// random numbers), whatever they run next to. `None` if the logits have no probabilities: one is NaN or +∞, or all are −∞.
+    /// The next token. The draw is a function of the seed, `round`, item and step only. All members have the same draws for the
+    /// same item (common random numbers). `None` if the logits have no probabilities: one is NaN or +∞, or all are −∞.
     pub(crate) fn next(&self, logits: &[f32], round: u32, item: u32, step: u32) -> Option<u32> {
-        /// Keeps these draws apart from those of noise, whose fourth word is a parameter with few bits.
+        /// Separates these draws from draws of noise, whose fourth word is a parameter with few bits.
         const DOMAIN: u32 = 0x7e47_0000;
         let best = argmax(logits).filter(|best| logits[*best].is_finite())?;
         if self.temperature == 0.0 {
@@ -166,7 +168,7 @@ impl SamplingConfig {
 mod tests {
     use super::*;
 
-    /// By all choices of k answers.
+    /// Over all choices of k answers.
     #[test]
     fn the_best_of_some_answers() {
         let scores = [0.5, -1.0, 2.0, 0.25, 2.0f32];

@@ -1,4 +1,4 @@
-//! How probable texts are to the members of a population.
+//! Probabilities of texts under the members of a population.
 
 use crate::host::{Decoder, MemberTask, ROWS, Sequence, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
@@ -7,11 +7,11 @@ use crate::run::DecoderRun;
 use eggroll_core::transformer::{MemberRow, argmax, log_sum_exp};
 use eggroll_train::Population;
 
-/// Scores items with a model as it is, without noise: `[items]`.
+/// Scores items with a model without noise: `[items]`.
 ///
 /// # Errors
 ///
-/// [`ItemsError`] for an item without tokens, or one that is longer than the context.
+/// [`ItemsError`] for an item without tokens, or an item longer than the context.
 pub fn score<M: LanguageModel + ?Sized>(model: &M, items: &[Item]) -> Result<Vec<Scored>, ItemsError> {
     let items = Items::Shared(items);
     items.check_completions(model.limits(), 2)?;
@@ -28,8 +28,8 @@ pub(crate) fn without_noise<D: Decoder>(decoder: &D, items: &[Item]) -> Vec<Scor
 
 /// Scores items with every member of a population: `[members][items]`, in the order of members and items.
 ///
-/// On the host results depend neither on how members are put together nor on the number of cores, and what all items of a member begin with
-/// is computed once for the member. On a device ([`Llama`](crate::Llama)) members run in batches over one copy of the weights, with one read to the host a batch.
+/// On the host, results depend neither on how members are batched nor on the number of cores. The common beginning of a member's items is computed once for the
+/// member. On a device ([`Llama`](crate::Llama)) members run in batches over one copy of the weights, with one read to the host for each batch.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a fine-tune asks of a model, whatever its weights are.
+//! The interface of a model for fine-tuning, with any kind of weights.
 
 use crate::causal::CausalModel;
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub trait Tunable: Module + Sync {
     /// Patterns of the parameters that are perturbed unless roles are given.
     const PERTURBED: &'static [&'static str];
 
-    /// Reads a model, and its host where that has the weights.
+    /// Reads a model, and its host if the host has the weights.
     ///
     /// # Errors
     ///
@@ -35,17 +35,17 @@ pub trait Tunable: Module + Sync {
         None
     }
 
-    /// Packs the weights for the host, where it does not have them.
+    /// Packs the weights for the host, if it does not have them.
     fn pack(&self, precision: Precision) -> Self::Host;
 
-    /// Refuses settings that the weights do not learn by.
+    /// Refuses settings that the weights do not support.
     ///
     /// # Errors
     ///
     /// [`Error::Quantized`] with the setting.
     fn check(&self, config: &EvolutionStrategyConfig) -> Result<(), Error>;
 
-    /// Makes the step of a generation; says how much of what members read has changed.
+    /// Makes the step of a generation; returns the changes of packed weights.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ pub trait Tunable: Module + Sync {
         fitness: Fitness,
     ) -> Result<(GenerationReport, Changed), Error>;
 
-    /// Makes the steps of a replay log again, from the model that it began with.
+    /// Replays the steps of a log, from its initial model.
     ///
     /// # Errors
     ///
@@ -70,11 +70,11 @@ pub trait Tunable: Module + Sync {
         strategy: EvolutionStrategy,
     ) -> Result<EvolutionStrategy, eggroll_run::Error>;
 
-    /// A member as a model of its own.
+    /// A member as a separate model.
     ///
     /// # Errors
     ///
-    /// [`Error::Quantized`] where there is none.
+    /// [`Error::Quantized`] if there is none.
     fn member(&self, population: &Population, member: usize, precision: Precision) -> Result<Self::Host, Error>;
 }
 
@@ -128,7 +128,7 @@ impl<M: CausalModel> Tunable for M {
     }
 }
 
-/// A model has changed, in these parameters or in any: what of the host is packed follows.
+/// Updates the packed host after a change of the model, in these parameters or in any.
 pub(crate) fn follow<M: CausalModel>(
     model: &M,
     host: &mut OnceLock<M::Host>,

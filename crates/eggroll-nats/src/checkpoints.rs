@@ -13,9 +13,9 @@ use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Bytes of a file that a message carries, if the server takes as many.
+/// Bytes of a file in one message, if the server accepts messages of this size.
 const CHUNK: usize = 128 << 10;
-/// The object that says which checkpoint is the latest.
+/// The object that names the latest checkpoint.
 const LATEST: &str = "latest";
 
 /// The latest checkpoint.
@@ -32,7 +32,7 @@ impl Latest {
     }
 }
 
-/// Puts a checkpoint's folder on the server and makes it the latest; returns the one before.
+/// Puts a checkpoint's folder on the server and makes it the latest; returns the previous one.
 pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option<Latest>, NatsError> {
     let io = |path: &Path, source: io::Error| eggroll_run::Error::Io { path: path.to_owned(), source };
     let entries =
@@ -40,7 +40,7 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
     let paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let latest = Latest { generation, files: paths.iter().map(name).collect() };
-    // One that cannot be read is not dropped.
+    // A checkpoint that cannot be read is not dropped.
     let before = link.runtime.block_on(find_now(link)).ok().flatten();
     for (path, file) in paths.iter().zip(&latest.files) {
         let mut content = Ok(());
@@ -94,7 +94,7 @@ async fn find_now(link: &Connection) -> Result<Option<Latest>, AttemptFailure> {
     serde_json::from_slice(&json).map(Some).map_err(|error| refuse(0, &error))
 }
 
-/// Reads an object. One that lacks a part, or is read while the server restarts, would never end.
+/// Reads an object. Without a limit, a read would never end if a part is missing or the server restarts.
 async fn read(
     link: &Connection,
     object: &mut (impl AsyncRead + Unpin),
@@ -112,7 +112,7 @@ async fn read(
 
 /// Copies the latest checkpoint to a folder, if it is later than `generation`; its generation, and the folder.
 pub fn download(link: &Connection, generation: u64) -> Result<Option<(u64, TempDir)>, NatsError> {
-    // One that is dropped while it is copied has a successor.
+    // A checkpoint that is dropped while it is copied has a successor.
     link.persist("copying a checkpoint", async || copy_now(link, generation).await)
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Settings of a node. [`run`](Self::run), [`slice_members`](Self::slice_members) and [`version`](Self::version) are the same on all nodes, or
-/// they are told apart as other runs.
+/// Settings of a node. [`run`](Self::run), [`slice_members`](Self::slice_members) and [`version`](Self::version) must be the same on all
+/// nodes: other values mean another run.
 ///
 /// # Example
 ///
@@ -29,35 +29,38 @@ pub struct NatsConfig {
     pub servers: String,
     /// How this node connects: its credentials file, key (nkey) or password, certificates, TLS.
     pub options: ConnectOptions,
-    /// The run's name: up to 64 letters, digits, `-` and `_`. Streams are named after it: whoever uses a name again continues its run.
+    /// The run's name: up to 64 letters, digits, `-` and `_`. Streams are named after it: a second use of a name continues its run.
     pub run: String,
-    /// This node's name, no other's, as [`run`](Self::run). Subjects end with it, so that the server's permissions can hold a worker to its own.
+    /// This node's unique name, with the characters of [`run`](Self::run). Subjects end with it, so the server's permissions can restrict a
+    /// worker to its own.
     pub node: String,
     /// Members of a slice, even.
     pub slice_members: usize,
-    /// Version of the score and its data, in any words: `"loss 2, data 4f1c…"`. The names of functions and the content of files are not
-    /// compared by anything else. Fitness of another version is of another run.
+    /// Version of the score and its data, in any words: `"loss 2, data 4f1c…"`. Nothing else compares functions and the content of
+    /// files. Fitness of another version belongs to another run.
     pub version: String,
     /// Share of slices, drawn at random, that two workers evaluate: see [`with_audit`](Self::with_audit).
     pub audit: f64,
     /// Generations between two comparisons of the digests of all parameters.
     pub digest_every: u64,
-    /// How long a worker may give no sign of life before the server offers its slice to another.
+    /// How long a worker may be silent before the server offers its slice to another.
     pub ack_wait: Duration,
-    /// How long no result may come before slices that are missing are offered again.
+    /// How long to wait for a result before missing slices are offered again.
     pub offer_again_after: Duration,
-    /// How long a node repeats what fails, as while a server restarts, and how long a worker waits for a coordinator that does not answer.
+    /// How long a node repeats a failing operation, for example while a server restarts, and how long a worker waits for a silent
+    /// coordinator.
     pub patience: Duration,
-    /// How often a waiting node says what it waits for.
+    /// How often a waiting node reports what it waits for.
     pub notice_every: Duration,
     /// Whether the coordinator puts its checkpoints on the server, where workers that join late find them.
     pub offer_checkpoints: bool,
     /// Copies of the streams in a cluster of servers, 1 to 5.
     pub replicas: usize,
-    /// Ends this node with [`NatsError::Stopped`] when it is set, as by a signal: a worker after its slice, a coordinator at once, with a checkpoint of
-    /// the last complete generation. The run can go on.
+    /// Ends this node with [`NatsError::Stopped`] when it is set, for example by a signal. A worker ends after its slice, a coordinator at once,
+    /// with a checkpoint of the last complete generation. The run can continue.
     pub stop: Arc<AtomicBool>,
-    /// Who hears what this node waits for: standard error, unless [`with_notices`](Self::with_notices) is called.
+    /// Receives notices of what this node waits for: standard error, unless [`with_notices`](Self::with_notices) is
+    /// called.
     pub notify: Notify,
 }
 
@@ -84,14 +87,14 @@ impl NatsConfig {
         }
     }
 
-    /// Has a share of slices, drawn at random, evaluated by two workers. Scores that differ end the run with [`NatsError::WrongScores`], which names the
-    /// worker: the coordinator evaluates the slice itself to tell which is wrong.
+    /// Has a share of slices, drawn at random, evaluated by two workers. If their scores differ, the coordinator evaluates the slice itself, and the run
+    /// ends with [`NatsError::WrongScores`], which names the worker with wrong scores.
     pub fn with_audit(mut self, share: f64) -> Self {
         self.audit = share;
         self
     }
 
-    /// Tells `tell` in place of standard error what this node waits for.
+    /// Sends notices of what this node waits for to `tell`, in place of standard error.
     pub fn with_notices(mut self, tell: impl FnMut(&Notice) + Send + 'static) -> Self {
         self.notify = Notify::new(tell);
         self
@@ -129,7 +132,7 @@ impl NatsConfig {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The addresses without what stands before an `@`.
+    /// The addresses without the part before an `@`.
     pub(crate) fn shown_servers(&self) -> String {
         let shown = |server: &str| match server.rsplit_once('@') {
             Some((_, host)) => format!("…@{host}"),

@@ -16,13 +16,13 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
-/// How soon a dead connection is noticed.
+/// Interval of pings, which detect a dead connection.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a node waits for an answer before it asks again.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Bytes of a message beside its scores, at most.
+/// Most bytes of a message in addition to its scores.
 pub const ENVELOPE: usize = 1024;
 /// The consumer of the work queue that all workers share.
 pub const WORKERS: &str = "workers";
@@ -85,7 +85,7 @@ pub struct LogState {
     pub end: u64,
 }
 
-/// A connection that repeats what fails, as while a server restarts or a network is cut.
+/// A connection that repeats failing operations, for example while a server restarts or a network is down.
 pub struct Connection {
     pub runtime: Runtime,
     pub client: Client,
@@ -104,7 +104,7 @@ impl Connection {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("eggroll-nats").enable_all().build();
         let runtime = runtime.map_err(|error| refuse(error.to_string()))?;
         let options = config.options.clone().name(&config.node).ping_interval(PING_INTERVAL);
-        // With permissions nobody reads the answers to another: an inbox for each node.
+        // An inbox for each node: with permissions, no node can read answers to another.
         let options = options.custom_inbox_prefix(format!("_INBOX_{}", config.node));
         let client = runtime.block_on(persist(config, "connecting", async || {
             options.clone().connect(&addresses[..]).await.map_err(|error| match error.kind() {
@@ -137,7 +137,7 @@ impl Connection {
         self.runtime.block_on(persist(&self.config, what, attempt))
     }
 
-    /// Makes the streams of a run, or finds those that are there and refuses them if they are of another run.
+    /// Makes the streams of a run, or finds existing ones and refuses them if they belong to another run.
     pub fn create_streams(&self, run: &RunId) -> Result<(), NatsError> {
         let Names { work, work_subject, log, log_subject, bucket, .. } = &self.names;
         let stream = |name: &str, subject: &str| Config {
@@ -189,7 +189,7 @@ impl Connection {
         })
     }
 
-    /// The description of a stream that is made unless it is there.
+    /// Makes a stream unless it exists; returns its description.
     fn create_stream(&self, stream: &Config) -> Result<Option<String>, NatsError> {
         self.persist(&format!("making the stream {}", stream.name), async || {
             let made = self.context.get_or_create_stream(stream.clone()).await.map_err(for_now)?;
@@ -231,7 +231,7 @@ impl Connection {
         let request = Request::new().payload(request.to_owned().into()).timeout(Some(self.answer()));
         let subject = format!("$JS.API.DIRECT.GET.{what}");
         let answer = self.client.send_request(subject, request).await.map_err(for_now)?;
-        // The server adds its own header behind those that the message was published with.
+        // The server adds its own header after the headers of the published message.
         let places = answer.headers.iter().flat_map(|headers| headers.get_all("Nats-Sequence"));
         match (places.last().and_then(|place| place.as_str().parse().ok()), answer.status) {
             (Some(place), _) => Ok(Some(Stored { place, payload: answer.payload.to_vec() })),
@@ -249,7 +249,7 @@ impl Connection {
         })
     }
 
-    /// Adds a record behind the place `after`, under an id by which the server knows its repetitions; `None` if that is not the last place.
+    /// Adds a record after the place `after`, under an id by which the server detects repetitions; `None` if that is not the last place.
     pub fn append(&self, id: &str, bytes: &[u8], after: u64) -> Result<Option<u64>, NatsError> {
         self.persist("writing the log", async || {
             let message = PublishMessage::build().payload(bytes.to_vec().into()).message_id(id);
@@ -307,13 +307,13 @@ impl Connection {
         self.runtime.block_on(info).unwrap_or_default()
     }
 
-    /// Bytes of the largest message, without what is around its scores.
+    /// Bytes of scores in the largest message.
     pub fn message_bytes(&self) -> usize {
         self.client.server_info().max_payload.saturating_sub(ENVELOPE)
     }
 }
 
-/// Repeats `attempt`, with growing pauses, until it succeeds, fails for good, or patience is over.
+/// Repeats `attempt`, with growing pauses, until it succeeds, fails permanently, or patience is over.
 async fn persist<T>(
     config: &NatsConfig,
     what: &str,
@@ -339,7 +339,7 @@ async fn persist<T>(
     }
 }
 
-/// Removes everything that the server has of a run.
+/// Removes all data of a run from the server.
 ///
 /// # Errors
 ///
@@ -347,6 +347,7 @@ async fn persist<T>(
 pub fn remove_run(config: &NatsConfig) -> Result<(), NatsError> {
     let link = Connection::new(config)?;
     let Names { work, log, bucket, .. } = &link.names;
-    // The checkpoints first: they would be later than what a run of the same name begins with.
+    // The checkpoints first: without the log, a new run of the same name would find checkpoints later than its
+    // beginning.
     [&format!("OBJ_{bucket}"), work, log].into_iter().try_for_each(|name| link.delete_stream(name))
 }

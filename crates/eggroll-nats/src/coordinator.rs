@@ -22,22 +22,22 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How often a coordinator that waits looks at its clocks.
+/// How often a waiting coordinator checks its clocks.
 const TICK: Duration = Duration::from_millis(100);
 /// Failures of one slice after which the coordinator evaluates it itself.
 const FAILURES: u32 = 3;
 
-/// What a coordinator has seen since it started.
+/// Counts of a coordinator since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
     /// Slices whose scores were taken, by node.
     pub by_node: BTreeMap<String, u64>,
-    /// Scores that were there already.
+    /// Scores that arrived again.
     pub duplicates: u64,
     /// Slices that were offered again, because nothing came for [`offer_again_after`](NatsConfig::offer_again_after).
     pub offered_again: u64,
-    /// Slices that two nodes have evaluated alike, see [`with_audit`](NatsConfig::with_audit).
+    /// Slices that two nodes have evaluated with equal scores, see [`with_audit`](NatsConfig::with_audit).
     pub audited: u64,
     /// Slices that the coordinator has evaluated itself.
     pub evaluated: u64,
@@ -49,30 +49,30 @@ pub struct Counts {
 
 /// The process that trains: it offers every slice to the workers, logs the scores of all members for them, and makes the same update.
 ///
-/// A result is a pure function of the run, the generation and the slice: the parameters are one of the log, and noise one of the generation. So it does
-/// not matter which worker evaluates a slice, how often, or in which order results come; the first one counts. What the server loses is offered again, and
-/// what it has lost of the log is noticed.
+/// A result is a pure function of the run, the generation and the slice. The parameters follow from the log, and the noise from the generation. So it does
+/// not matter which worker evaluates a slice, how often, or in which order results come; the first one counts. Work that the server loses is offered
+/// again, and lost records of the log are detected.
 pub struct Coordinator {
     link: Connection,
     run: Option<Began>,
     counts: Arc<Mutex<Counts>>,
-    /// Places in the log before which checkpoints make it needless.
+    /// The log's last place when the last checkpoint was offered; records before it are unnecessary.
     offered: Option<u64>,
-    /// The last record that can be read, while workers that join cannot get to where this coordinator is.
+    /// The last record that can be read, while joining workers cannot reach this coordinator's generation.
     unreachable: Option<u64>,
     looked: bool,
 }
 
-/// What a coordinator has once its run has begun.
+/// State of a coordinator once its run has begun.
 struct Began {
     id: RunId,
     inbox: Inbox,
-    /// Reads what was logged before, up to this place.
+    /// Reads earlier records, up to this place.
     recorded: Option<(LogReader, u64)>,
-    /// The place of the first record that was not dropped behind a checkpoint.
+    /// The place of the first record that was not dropped after a checkpoint.
     log_first: u64,
     log: LogState,
-    /// Number of this coordinator's next record, and what no other coordinator knows.
+    /// Number of this coordinator's next record, and a secret of this coordinator.
     records: u64,
     random: RandomState,
     /// The generation after the last that was logged or taken from the log.
@@ -80,7 +80,7 @@ struct Began {
 }
 
 impl Began {
-    /// What workers are answered from now on.
+    /// Sets the answer to workers from now on.
     fn stand_at(&self, generation: u64) {
         self.inbox.set(Reply { log_made: self.log.made, log_end: self.log.end, generation });
     }
@@ -89,7 +89,7 @@ impl Began {
 /// A slice of the generation that is being collected.
 #[derive(Clone, Debug, Default)]
 struct Slot {
-    /// The scores that came first, and from whom.
+    /// The first scores, and their node.
     scores: Option<(String, Scores)>,
     /// Whether a second node has to agree.
     audited: bool,
@@ -98,7 +98,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// The work that completes it, if it is not complete: another node's where one has answered.
+    /// The work that completes the slice, if it is not complete: for another node if one has answered.
     fn wants(&self, work: &Work) -> Option<Work> {
         let not = self.scores.as_ref().map(|(node, _)| node.clone());
         (!self.complete).then(|| Work { not, ..work.clone() })
@@ -126,7 +126,7 @@ impl Coordinator {
         })
     }
 
-    /// What it has seen, to be looked at while and after it runs.
+    /// Its counts, readable while and after it runs.
     pub fn counts(&self) -> Arc<Mutex<Counts>> {
         self.counts.clone()
     }
@@ -139,8 +139,8 @@ impl Coordinator {
         (&self.link, self.run.as_mut().expect("a loop begins its exchange"))
     }
 
-    /// The scores of a generation that were logged before this coordinator started. A log that cannot be read on is dropped: what it had is evaluated
-    /// again, to the same bits.
+    /// The scores of a generation that were logged before this coordinator started. A log that cannot be read further is dropped: its generations are
+    /// evaluated again, to the same bits.
     fn recorded(&mut self, generation: u64) -> Result<Option<(Settings, Scores)>, NatsError> {
         let (link, run) = self.began();
         let Some((reader, last)) = run.recorded.as_mut().filter(|(reader, last)| reader.next <= *last) else {
@@ -154,7 +154,7 @@ impl Coordinator {
         };
         run.recorded = None;
         link.notify().tell(&Notice::LogDropped { generation, reason });
-        // Purging it could leave the server with two opinions of where it ends.
+        // Purging it could leave servers that disagree on its end.
         link.delete_stream(&link.names.log)?;
         link.create_streams(&run.id)?;
         (run.log_first, run.log) = (1, link.log()?);
@@ -162,7 +162,7 @@ impl Coordinator {
         Ok(None)
     }
 
-    /// Refuses to go on with a log that workers cannot read.
+    /// Refuses to continue with a log that workers cannot read.
     fn read_back(&mut self, generation: u64) -> Result<(), NatsError> {
         self.check_log(generation)?;
         let (link, run) = self.began();
@@ -176,7 +176,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Refuses to go on next to another coordinator, or on a log that has lost records.
+    /// Refuses to continue next to another coordinator, or on a log that has lost records.
     fn check_log(&mut self, generation: u64) -> Result<(), NatsError> {
         let (link, run) = self.began();
         let (expected, found) = (run.log.end, link.log()?.end);
@@ -248,7 +248,7 @@ impl Coordinator {
             }
             let since = progress.elapsed();
             let waiting = |slot: &Slot| !slot.complete && slot.scores.is_some();
-            // Where nobody else is there to look again, the coordinator is.
+            // If no second worker audits a slice, the coordinator does.
             if since >= self.link.config.ack_wait
                 && let Some(index) = slots.iter().position(waiting)
             {
@@ -293,7 +293,7 @@ impl Coordinator {
         link.offer(&works.map(|work| encode(work, &run.id)).collect::<Vec<_>>())
     }
 
-    /// Takes a message; says whether a slice is complete by it.
+    /// Takes a message; returns whether it completes a slice.
     fn hear(
         &mut self,
         works: &[Work],
@@ -306,7 +306,7 @@ impl Coordinator {
             return Ok(false);
         };
         let Some((work, slot)) = works.get(slice as usize).zip(slots.get_mut(slice as usize)) else { return Ok(false) };
-        // Of a generation that is over: late, not wrong.
+        // From a generation that is over: late, not wrong.
         if generation != population.generation() {
             return Ok(false);
         }
@@ -374,7 +374,7 @@ impl Coordinator {
         }
     }
 
-    /// Evaluates a slice here, to compare it with what one worker says, or two who differ.
+    /// Evaluates a slice here, to compare it with one worker's scores, or with two workers' differing scores.
     fn judge(
         &mut self,
         work: &Work,
@@ -397,7 +397,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// A number from 0 to 1 that no worker knows before.
+    /// A number from 0 to 1 that no worker can predict.
     fn draw(&mut self) -> f64 {
         let run = self.began().1;
         run.records += 1;
@@ -460,7 +460,7 @@ impl Exchange for Coordinator {
         Ok(this)
     }
 
-    /// The server's, for a coordinator that has lost its own.
+    /// The server's checkpoint, for a coordinator that has lost its own.
     fn later_checkpoint(&mut self, generation: u64) -> Result<Option<TempDir>, Error> {
         match std::mem::replace(&mut self.looked, true) {
             false => Ok(checkpoints::download(&self.link, generation)?.map(|(_, folder)| folder)),
@@ -468,7 +468,8 @@ impl Exchange for Coordinator {
         }
     }
 
-    /// Where the server has lost the scores that lead here, and has no checkpoint behind them: those of the coordinator's own folder lead further.
+    /// True if the server has lost the scores up to this generation, and has no later checkpoint; checkpoints in the coordinator's own folder
+    /// reach further.
     fn wants_checkpoint(&mut self, generation: u64) -> Result<bool, Error> {
         if generation == 0 {
             return Ok(false);
@@ -481,7 +482,7 @@ impl Exchange for Coordinator {
         Ok(lost.is_some())
     }
 
-    /// Puts it on the server, and drops what is older than the one before.
+    /// Puts it on the server, and drops everything older than the previous one.
     fn saved(&mut self, checkpoint: &Path) -> Result<(), Error> {
         if !self.link.config.offer_checkpoints {
             return Ok(());
@@ -499,7 +500,8 @@ impl Exchange for Coordinator {
         Ok(())
     }
 
-    /// Tells the workers that the run is over. The streams stay, for workers that come later: [`remove_run`](crate::remove_run) removes them.
+    /// Tells the workers that the run is over. The streams are kept for workers that come later: [`remove_run`](crate::remove_run) removes
+    /// them.
     fn end(&mut self) -> Result<(), Error> {
         if let Some(generation) = self.run.as_ref().map(|run| run.generation) {
             self.append(&Record::End { generation }, generation)?;

@@ -65,7 +65,7 @@ pub enum NatsError {
         /// The generation.
         generation: u64,
     },
-    /// Scores that a population cannot have.
+    /// Scores that do not fit the population.
     #[error("the score returned {found}, where {expected} are due")]
     Score {
         /// What it returned.
@@ -73,7 +73,7 @@ pub enum NatsError {
         /// What is due.
         expected: String,
     },
-    /// Results that the server would not take.
+    /// Results that are too large for the server.
     #[error(
         "the scores of {members} members take {bytes} bytes, and the server takes messages of {limit}: lower slice_members"
     )]
@@ -109,7 +109,7 @@ pub enum NatsError {
         /// The first score that differs.
         difference: String,
     },
-    /// A worker whose parameters are not the coordinator's.
+    /// A worker whose parameters differ from the coordinator's.
     #[error("generation {generation}: the parameters have digest {found} here and {expected} at the coordinator")]
     Diverged {
         /// The generation before which they differ.
@@ -130,7 +130,7 @@ pub enum NatsError {
         /// The generation that is there.
         found: u64,
     },
-    /// A record of the log that is not what was written.
+    /// A damaged record of the log.
     #[error("record {place} of the log on the server is damaged or of another run")]
     Damaged {
         /// Its place in the stream.

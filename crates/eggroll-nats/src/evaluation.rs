@@ -1,4 +1,4 @@
-//! What coordinator and worker do alike: they score slices, and take the scores of a generation.
+//! Shared by coordinator and worker: scoring slices, and taking the scores of a generation.
 
 use crate::error::NatsError;
 use crate::messages::{Scores, Settings, Work};
@@ -29,8 +29,8 @@ fn text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("without a message")
 }
 
-/// The fitness of a population from the scores of all members. Where layers learn by part, this node has to have been given their rows: it
-/// scores the first pair, if it has scored nothing.
+/// The fitness of a population from the scores of all members. If layers learn by part, this node needs their rows: it scores the first
+/// pair, if it has scored nothing.
 pub fn take(
     population: &Population,
     (settings, scores): (Settings, Scores),

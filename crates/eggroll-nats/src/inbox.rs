@@ -1,4 +1,4 @@
-//! What workers have told a coordinator.
+//! Messages of workers to a coordinator.
 
 use crate::connection::{Connection, for_now};
 use crate::error::NatsError;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Takes messages and answers at once, whatever the coordinator does meanwhile. A worker gives a slice back to nobody before its scores are here.
+/// Takes messages and answers at once, also while the coordinator is busy. A worker keeps a slice until its scores have arrived here.
 pub struct Inbox {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
@@ -32,7 +32,7 @@ impl Inbox {
         let inbox = shared.clone();
         let task = link.runtime.spawn(async move {
             while let Some(message) = heard.next().await {
-                // What is damaged, or of another run, gets no answer.
+                // Damaged messages, and messages of another run, get no answer.
                 let Some(said) = decode::<Message>(&message.payload, &run) else { continue };
                 let node = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
                 if said != Message::Hello {
@@ -49,14 +49,14 @@ impl Inbox {
         Ok(Self { shared, task })
     }
 
-    /// All that has come, or comes within `limit`.
+    /// All messages that have come, or come within `limit`.
     pub fn take(&self, limit: Duration) -> Vec<(String, Message)> {
         let messages = locked(&self.shared.messages);
         let waited = self.shared.news.wait_timeout_while(messages, limit, |messages| messages.is_empty());
         std::mem::take(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Answers with this from now on.
+    /// Sets the answer from now on.
     pub fn set(&self, standing: Reply) {
         *locked(&self.shared.standing) = standing;
     }

@@ -12,7 +12,7 @@ pub struct LogReader {
     pub next: u64,
     /// Parts of the generation that is being read.
     parts: Option<(u32, Settings, Scores)>,
-    /// The generation before which the last record that was read ends the run.
+    /// The generation before which the run ends, according to the last record read.
     end: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl LogReader {
                 Record::Scores { settings, part, parts, scores, .. } => {
                     self.next = message.place + 1;
                     match (&mut self.parts, part) {
-                        // A generation begins anew where a coordinator died while it wrote.
+                        // A generation begins anew if a coordinator died while it wrote.
                         (held, 0) => *held = Some((1, settings, scores)),
                         (Some((count, _, held)), part) if part == *count => {
                             *count += 1;

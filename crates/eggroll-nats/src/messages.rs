@@ -1,4 +1,4 @@
-//! What nodes say to each other.
+//! Messages between nodes.
 
 use crate::error::NatsError;
 use crate::run_id::RunId;
@@ -14,13 +14,13 @@ pub struct Work {
     pub first: u32,
     pub members: u32,
     pub settings: Settings,
-    /// Digest of the coordinator's parameters, if it is time to compare.
+    /// Digest of the coordinator's parameters, if a comparison is due.
     pub digest: Option<String>,
-    /// The node that has evaluated this slice already: another one is to do it again.
+    /// The node that has evaluated this slice already: another one must evaluate it again.
     pub not: Option<String>,
 }
 
-/// Settings of a running strategy, which all nodes have to have.
+/// Settings of a running strategy, which must be the same on all nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     sigma: Option<f64>,
@@ -33,7 +33,7 @@ impl From<RunningSettings> for Settings {
     }
 }
 
-/// What a worker tells the coordinator, which answers with a [`Reply`].
+/// A worker's message to the coordinator, which answers with a [`Reply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message {
     /// Are you there?
@@ -47,7 +47,7 @@ pub enum Message {
 /// A coordinator's answer: the message has been taken.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// When its log was made: one that was made anew counts places from 1 again.
+    /// When its log was made: a new log counts places from 1 again.
     pub log_made: i64,
     /// Place of the last record of the log that it knows.
     pub log_end: u64,
@@ -70,7 +70,7 @@ pub struct Scores {
     pub values: Values,
     pub tasks: u32,
     pub steps: u32,
-    /// What layers were given, by parameter: several if slices were given different rows.
+    /// Digests of the rows of layers, by parameter: several if slices were given different rows.
     pub rows: Vec<Vec<u32>>,
 }
 
@@ -80,7 +80,7 @@ pub enum Values {
     Integers(Vec<i32>),
 }
 
-/// Every bit counts, but for those of NaN.
+/// Compares every bit, except in NaN.
 impl PartialEq for Values {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -111,7 +111,7 @@ impl Values {
 }
 
 impl Scores {
-    /// The scores of `members`, which `fitness` has to be of.
+    /// The scores of `fitness`, which must belong to `members` members.
     pub fn of(fitness: &Fitness, members: usize, rows: Vec<u32>) -> Result<Self, NatsError> {
         let (count, tasks) = (fitness.values().len(), fitness.values().len() / members);
         if tasks == 0 || count != tasks * members {
@@ -136,7 +136,7 @@ impl Scores {
         fitness.with_tasks(self.tasks as usize).with_steps(self.steps as usize)
     }
 
-    /// The scores of `members`, if they fit a message of `limit` bytes, without what goes with them.
+    /// These scores of `members` members, if they fit a message with `limit` bytes for scores.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl Scores {
         }
     }
 
-    /// The scores of the slices of a population, in order, as those of all members.
+    /// Joins the scores of a population's slices, in order, to the scores of all members.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl Scores {
         Ok(Self { values, tasks, steps, rows })
     }
 
-    /// Parts that take at most so many bytes each; the first has the rows.
+    /// Parts of at most `bytes` bytes each; the first has the rows.
     pub fn split(&self, bytes: usize) -> Vec<Self> {
         let count = (bytes / 5).saturating_sub(self.rows.iter().map(Vec::len).sum()).max(1);
         let mut rows = self.rows.clone();
@@ -200,7 +200,7 @@ impl Scores {
         }
     }
 
-    /// Adds what follows.
+    /// Appends the next part.
     pub fn extend(&mut self, part: Self) {
         match (&mut self.values, part.values) {
             (Values::Floats(all), Values::Floats(more)) => all.extend(more),

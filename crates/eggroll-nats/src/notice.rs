@@ -1,11 +1,11 @@
-//! What a node that waits says.
+//! Notices of a waiting node.
 
 use eggroll_core::sync::locked;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Something that a person may want to know while a node waits or begins.
+/// Information for the user while a node waits or begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -30,7 +30,7 @@ pub enum Notice {
         generation: u64,
         /// The slice.
         slice: usize,
-        /// What it says.
+        /// The worker's error.
         error: String,
     },
     /// A worker waits for a coordinator.
@@ -47,7 +47,8 @@ pub enum Notice {
         /// How long it has been tried.
         since: Duration,
     },
-    /// The log on the server could not be read on, and was dropped: the coordinator has its generations evaluated again.
+    /// The log on the server could not be read further, and was dropped: the coordinator has its generations evaluated
+    /// again.
     LogDropped {
         /// The generation that is due.
         generation: u64,
@@ -91,7 +92,7 @@ impl fmt::Display for Notice {
 
 type Tell = Box<dyn FnMut(&Notice) + Send>;
 
-/// Who is told.
+/// The receiver of notices.
 #[derive(Clone)]
 pub struct Notify(Arc<Mutex<Tell>>);
 
@@ -113,7 +114,7 @@ impl Default for Notify {
     }
 }
 
-/// Something that lasts: told after each period.
+/// A lasting condition, reported after each period.
 pub struct Lasting {
     every: Duration,
     start: Instant,

@@ -16,18 +16,18 @@ const REQUEST: Duration = Duration::from_secs(5);
 /// How long a worker waits after a failed request.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Fetches work when the worker wants some, one slice at a time, so that none waits here while another worker is idle.
+/// Fetches work when the worker wants some, one slice at a time: no slice waits here while another worker is idle.
 pub struct Queue {
     wants: Arc<Semaphore>,
     asked: bool,
     work: mpsc::Receiver<(Work, async_nats::jetstream::Message)>,
-    /// Rings when something was logged.
+    /// Notified when something was logged.
     news: Arc<Notify>,
     tasks: [JoinHandle<()>; 2],
     ack_wait: Duration,
 }
 
-/// Work that a worker has in hand: the server hears of it until it is done or dropped.
+/// Work that a worker holds: the server gets progress signals until it is done or dropped.
 pub struct InHand {
     pub work: Work,
     message: Arc<async_nats::jetstream::Message>,
@@ -137,7 +137,7 @@ impl InHand {
         let _ = link.runtime.block_on(self.message.ack());
     }
 
-    /// Leaves it to another worker, after a while if there is none.
+    /// Leaves it to another worker, after a delay.
     pub fn give_back(self, link: &Connection, after: Duration) {
         let _ = link.runtime.block_on(self.message.ack_with(AckKind::Nak(Some(after))));
     }

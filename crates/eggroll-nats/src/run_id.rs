@@ -1,11 +1,12 @@
-//! Which run a node belongs to.
+//! The identity of a run.
 
 use crate::config::NatsConfig;
 use eggroll_run::distribution::RunStart;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Which run a message belongs to: a hash of name, settings, the version of the score, and of what [`RunStart`] compares.
+/// The identity of a run in its messages: a hash of name, settings, the version of the score, and the contents of
+/// [`RunStart`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId([u8; 8]);
 

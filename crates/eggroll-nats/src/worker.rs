@@ -18,22 +18,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How often a waiting worker asks whether the coordinator is there.
+/// How often a waiting worker asks whether the coordinator is alive.
 const TICK: Duration = Duration::from_millis(500);
-/// After how long another worker may have taken work that this one must not do.
+/// Delay for another worker to take work that this one must not do.
 const NOT_MINE: Duration = Duration::from_millis(50);
-/// How soon the log has what came before some work.
+/// Pause before another look at a log that lags behind some work.
 const SOON: Duration = Duration::from_millis(10);
-/// How long the log may be another than the coordinator says, as while a cluster copies it.
+/// How long the log may differ from the coordinator's answer, for example while a cluster copies it.
 const COPYING: Duration = Duration::from_secs(3);
-/// Bytes of an error's text that travel.
+/// Most bytes of an error's text in a message.
 const TEXT: usize = 1024;
 
-/// What a worker has done.
+/// Counts of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerReport {
-    /// Slices whose scores the coordinator has.
+    /// Slices whose scores the coordinator has received.
     pub slices: u64,
     /// Slices at which the score has failed.
     pub failures: u64,
@@ -43,7 +43,7 @@ pub struct WorkerReport {
 
 /// A process that evaluates slices, reads the log, and makes the same updates as the coordinator.
 ///
-/// Where the score fails or panics, the coordinator is told, any worker may try again, and this one continues with other slices.
+/// If the score fails or panics, the coordinator is told, any worker may try again, and this one continues with other slices.
 pub struct Worker {
     link: Connection,
     run: Option<Began>,
@@ -53,7 +53,7 @@ pub struct Worker {
 struct Began {
     id: RunId,
     log: LogReader,
-    /// When the log was made that is read, once it is read.
+    /// When the log was made, once it is read.
     log_made: Option<i64>,
     queue: Queue,
     in_hand: Option<InHand>,
@@ -61,14 +61,14 @@ struct Began {
     ready: Option<(Settings, Scores)>,
     /// The generation that is due.
     due: u64,
-    /// Whether the log goes on with a later generation, or this worker has just begun.
+    /// Whether the log continues with a later generation, or this worker has just begun.
     behind: bool,
     /// Whether the server has no later checkpoint.
     looked: bool,
-    /// How long no coordinator has answered, and how long the log has not been what it says.
+    /// How long no coordinator has answered, and how long the log has differed from its answer.
     silence: Option<Lasting>,
     short: Option<Lasting>,
-    /// Whether it was read again from its beginning for that.
+    /// Whether the log was read again from its beginning for that reason.
     again: bool,
 }
 
@@ -93,7 +93,7 @@ impl Worker {
         Ok(Self { link: Connection::new(config)?, run: None, report: Arc::default() })
     }
 
-    /// What it has done, to be looked at while and after it runs.
+    /// Its counts, readable while and after it runs.
     pub fn report(&self) -> Arc<Mutex<WorkerReport>> {
         self.report.clone()
     }
@@ -102,7 +102,7 @@ impl Worker {
         (&self.link, self.run.as_mut().expect("a loop begins its exchange"))
     }
 
-    /// Reads the log; whether the scores of the generation that is due are there.
+    /// Reads the log; returns whether it has the scores of the due generation.
     fn read_log(&mut self) -> Result<bool, NatsError> {
         let (link, run) = self.began();
         if run.ready.is_none() {
@@ -118,7 +118,7 @@ impl Worker {
         Ok(run.ready.is_some())
     }
 
-    /// Waits for work of the generation that is due, or for news; keeps it in hand.
+    /// Waits for work of the due generation, or for news; holds the work.
     fn wait_for_work(&mut self) -> Result<(), NatsError> {
         let (link, run) = self.began();
         let due = run.due;
@@ -136,7 +136,7 @@ impl Worker {
                 return Ok(());
             }
             std::cmp::Ordering::Equal => in_hand.give_back(link, NOT_MINE),
-            // Of a generation that is over, unless the server has lost what ended it.
+            // From a generation that is over, unless the server has lost its scores.
             std::cmp::Ordering::Less => in_hand.give_back(link, TICK),
             // The log comes first.
             std::cmp::Ordering::Greater => {
@@ -147,12 +147,12 @@ impl Worker {
         self.greet()
     }
 
-    /// Asks whether the coordinator is there, wherever there is nothing to tell it: no wait is without end.
+    /// Asks whether the coordinator is alive, when there is nothing else to tell it: no wait is endless.
     fn greet(&mut self) -> Result<(), NatsError> {
         self.say(&Message::Hello).map(drop)
     }
 
-    /// Tells the coordinator; whether it has answered.
+    /// Tells the coordinator; returns whether it has answered.
     fn say(&mut self, message: &Message) -> Result<bool, NatsError> {
         let (link, run) = self.began();
         let config = &link.config;
@@ -182,7 +182,7 @@ impl Worker {
             run.read_anew();
             return Ok(true);
         }
-        // What was acknowledged cannot be read, or what was read is gone.
+        // Acknowledged records cannot be read, or records that were read are gone.
         let (read, is_ahead) = (run.log.next - 1, run.due > generation);
         if read == log_end && !is_ahead {
             (run.short, run.again) = (None, false);
@@ -198,7 +198,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Evaluates the slice in hand, and tells the coordinator what came of it.
+    /// Evaluates the held slice, and tells the coordinator the result.
     fn work(
         &mut self,
         population: &Population,
@@ -235,7 +235,7 @@ impl Worker {
                 Message::Failed { generation, slice, error }
             }
         };
-        // Until the coordinator has it, or needs it no more.
+        // Until the coordinator has received it, or no longer needs it.
         while !self.say(&message)? {
             if !matches!(self.read_log(), Ok(false)) || self.link.config.is_stopped() {
                 break;

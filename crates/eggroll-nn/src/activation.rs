@@ -8,7 +8,7 @@ use burn::tensor::activation::silu;
 use eggroll_core::ops::{self, InputRows};
 use eggroll_core::scope::{self, ActiveParameter};
 
-/// Applies `activation`; inside `evaluate` with the parameters of every member, if it has any, and by kernels for populations.
+/// Applies `activation`; inside `evaluate` with every member's parameters, if it has any, and with kernels for populations.
 #[track_caller]
 pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>) -> Tensor<D> {
     match activation {
@@ -24,7 +24,7 @@ pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>
     }
 }
 
-/// `silu(x·W_inner)·(x·W_outer)`: without a scope, operation by operation what Burn does.
+/// `silu(x·W_inner)·(x·W_outer)`; without a scope, the same operations as Burn's.
 #[track_caller]
 fn swi_glu<const D: usize>(layer: &SwiGlu, input: Tensor<D>) -> Tensor<D> {
     let linear = |layer: &nn::Linear, input| apply(&layer.weight, layer.bias.as_ref(), input, InputRows::PerMember);

@@ -28,7 +28,7 @@ impl BatchNormConfig {
     /// # Panics
     ///
     /// Panics where [`burn::nn::BatchNormConfig::init`] does: no features, or values out of range.
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> BatchNorm {
         check("BatchNormConfig", self, &[]);
@@ -42,10 +42,10 @@ impl BatchNormConfig {
 ///
 /// # Running statistics
 ///
-/// Inside `evaluate` the mean `μ` and the variance `v` are the running ones, the same for all members, and never change: statistics
-/// of a member's rows would make its fitness depend on how many rows it has, and those of all rows on the other members. They
-/// are no parameters: without noise, without estimate, not in the list of parameters. To move them, run the model outside
-/// `evaluate` on an autodiff device, where it updates them as Burn's does.
+/// Inside `evaluate` the mean `μ` and the variance `v` are the running ones, the same for all members, and never change. Statistics
+/// of a member's rows would make its fitness depend on its number of rows; statistics of all rows, on the other members. Running
+/// statistics are not parameters: they have no noise and no estimate. To update them, run the model outside `evaluate` on an
+/// autodiff device, as with Burn's.
 ///
 /// Created by [`BatchNormConfig`] or from a [`burn::nn::BatchNorm`]; fields and records are the same.
 ///

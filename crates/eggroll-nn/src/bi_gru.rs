@@ -42,7 +42,7 @@ impl BiGruConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> BiGru {
         check(
@@ -87,7 +87,7 @@ pub struct BiGru {
 }
 
 impl BiGru {
-    /// The states of all steps, both directions side by side, and the states that the directions end in.
+    /// The states of all steps, both directions side by side, and the final states of both directions.
     ///
     /// # Shapes
     ///

@@ -16,7 +16,8 @@ impl<const D: usize> TensorCache<D> {
         Self { value: None }
     }
 
-    /// `f` of all positions of `input` at first; later of the last position alone, put behind what is kept along `axis`.
+    /// The first call applies `f` to all positions of `input`; later calls only to the last, and append the result along
+    /// `axis`.
     pub(crate) fn append(
         &mut self,
         input: Tensor<3>,
@@ -33,7 +34,7 @@ impl<const D: usize> TensorCache<D> {
         self.value.insert(value).clone()
     }
 
-    /// `f` of `input` at first; later what it was then.
+    /// `f` of the first `input`, kept for later calls.
     pub(crate) fn keep(&mut self, input: Tensor<3>, f: impl FnOnce(Tensor<3>) -> Tensor<D>) -> Tensor<D> {
         self.value.get_or_insert_with(|| f(input)).clone()
     }

@@ -1,17 +1,17 @@
-//! Settings that no layer can be built from: refused with field and value, before anything is allocated.
+//! Refuses settings from which no layer can be built, with field and value, before anything is allocated.
 
 use eggroll_core::numbers::{self, Bound, Number, NumberError, last_name};
 use serde::Serialize;
 
-/// Values of a parameter: 256 GiB of them in f32.
+/// Largest number of values of a parameter: 256 GiB in f32.
 const MOST_VALUES: usize = 1 << 36;
-/// Layers of a model: as many as parameters have addresses in the noise.
+/// Largest number of layers of a model: parameters have this many addresses in the noise.
 const MOST_LAYERS: usize = 1 << 24;
 
 /// Sizes of a parameter, by the fields that they come from.
 pub(crate) type Sizes<'a> = &'a [(&'a str, usize)];
 
-/// Panics if a number of `config` cannot be, or if a parameter of these sizes would be larger than any memory.
+/// Panics if a number of `config` is out of range, or if a parameter of these sizes would be larger than any memory.
 #[track_caller]
 pub(crate) fn check(name: &str, config: &impl Serialize, parameters: &[Sizes<'_>]) {
     for (field, number) in numbers::all(config) {

@@ -45,7 +45,7 @@ impl Conv1dConfig {
     /// # Panics
     ///
     /// Panics if the groups do not divide both numbers of channels.
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Conv1d {
         check(
@@ -127,15 +127,15 @@ impl Conv1d {
     ///
     /// # Panics
     ///
-    /// Panics if the channels do not fit or the kernel is larger than the padded sequence; inside `evaluate` also if the sequences
-    /// are not a multiple of the members.
+    /// Panics if the channels do not fit or the kernel is larger than the padded sequence. Inside `evaluate` it also panics if the
+    /// sequences are not a multiple of the members.
     #[track_caller]
     pub fn forward(&self, input: Tensor<3>) -> Tensor<3> {
         self.apply(input, InputRows::PerMember)
     }
 
-    /// Applies the layer to sequences that all members share: patches are cut out and multiplied by the weight once, each member
-    /// adds its low-rank part. For first layers; outside `evaluate` the same as [`forward`](Self::forward).
+    /// Applies the layer to sequences that all members share. It cuts out patches and multiplies them by the weight once, and
+    /// each member adds its low-rank part. For first layers; outside `evaluate` the same as [`forward`](Self::forward).
     ///
     /// # Shapes
     ///

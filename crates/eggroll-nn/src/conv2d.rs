@@ -43,7 +43,7 @@ impl Conv2dConfig {
     /// # Panics
     ///
     /// Panics if the groups do not divide both numbers of channels.
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Conv2d {
         check(
@@ -74,8 +74,8 @@ impl Conv2dConfig {
 /// Convolution of images, the same as [`burn::nn::conv::Conv2d`]; inside `evaluate`, with the kernel and bias of every member of the
 /// population.
 ///
-/// The weight `[channels_out, channels_in / groups, k₀, k₁]` is perturbed as the matrix `[channels_in / groups · k₀ · k₁,
-/// channels_out]`, the one that it is to the patches of an image: see [`MatrixView`](eggroll_core::MatrixView).
+/// The weight `[channels_out, channels_in / groups, k₀, k₁]` is perturbed as the matrix
+/// `[channels_in / groups · k₀ · k₁, channels_out]` that multiplies the patches of an image: see [`MatrixView`](eggroll_core::MatrixView).
 ///
 /// Created by [`Conv2dConfig`] or from a [`burn::nn::conv::Conv2d`]; fields and records are the same.
 ///
@@ -125,15 +125,15 @@ impl Conv2d {
     ///
     /// # Panics
     ///
-    /// Panics if the channels do not fit or the kernel is larger than the padded image; inside `evaluate` also if the images are
-    /// not a multiple of the members.
+    /// Panics if the channels do not fit or the kernel is larger than the padded image. Inside `evaluate` it also panics if the
+    /// images are not a multiple of the members.
     #[track_caller]
     pub fn forward(&self, input: Tensor<4>) -> Tensor<4> {
         self.apply(input, InputRows::PerMember)
     }
 
-    /// Applies the layer to images that all members share: patches are cut out and multiplied by the weight once, each member adds
-    /// its low-rank part. For first layers; outside `evaluate` the same as [`forward`](Self::forward).
+    /// Applies the layer to images that all members share. It cuts out patches and multiplies them by the weight once, and each
+    /// member adds its low-rank part. For first layers; outside `evaluate` the same as [`forward`](Self::forward).
     ///
     /// # Shapes
     ///

@@ -11,7 +11,7 @@ use eggroll_core::scope::ActiveParameter;
 pub(crate) struct Convolution<'a> {
     /// The weight.
     pub parameter: ActiveParameter,
-    /// The weight as `[channels_in / groups · kernel, channels_out]`: what its noise is made for.
+    /// The weight as `[channels_in / groups · kernel, channels_out]`, the shape of its noise.
     pub matrix: Tensor<2>,
     pub bias: Option<&'a Param<Tensor<1>>>,
     pub window: Window,
@@ -76,14 +76,14 @@ impl Convolution<'_> {
     }
 }
 
-/// A convolution's weight as the matrix that its noise is made for.
+/// A convolution's weight as a matrix, the shape of its noise.
 pub(crate) fn matrix<const D: usize>(weight: &Param<Tensor<D>>) -> Tensor<2> {
     let weight = weight.val();
     let view = MatrixView::of(&weight.dims()).expect("a convolution's weight has three or more axes");
     view.matrix(weight)
 }
 
-/// Zeros before and behind an axis, so that there are `⌈length/stride⌉` positions; the odd one stands behind.
+/// Zeros before and after an axis for `⌈length/stride⌉` positions; an odd one comes after.
 pub(crate) fn same_padding(length: usize, kernel: usize, stride: usize) -> (usize, usize) {
     let needed = (length.div_ceil(stride).max(1) - 1) * stride + kernel;
     let total = needed.saturating_sub(length);

@@ -1,7 +1,7 @@
-//! Conversions between perturbed modules and those of Burn that they are twins of.
+//! Conversions between perturbed modules and Burn's modules that they replace.
 
-/// Makes the twin of a module of Burn, and the module of the twin. Both have these fields and no others, each of which converts by
-/// [`Into`] or as is said behind its name.
+/// Implements conversions between a module of Burn and its twin, both ways. Both have exactly these fields; each converts by
+/// [`Into`], or by the expression after its name.
 macro_rules! drop_in {
     ($twin:ident, $burn:path { $($field:ident $(=> $converted:expr)?),* $(,)? }) => {
         impl From<$burn> for $twin {

@@ -41,7 +41,8 @@ impl GateController {
 
 drop_in!(GateController, nn::GateController { input_transform, hidden_transform });
 
-/// Runs a recurrence, whose steps act on later ones. In reverse order they act on earlier ones, of whose scores weights get no credit.
+/// Runs a recurrence, whose steps act on later ones. In reverse order they act on earlier ones; weights get no credit from the scores
+/// of those.
 pub(crate) fn in_time<R>(reverse: bool, run: impl FnOnce() -> R) -> R {
     if reverse { run() } else { scope::acts_later(run) }
 }
@@ -51,8 +52,7 @@ pub(crate) fn at_step(sequences: &Tensor<3>, step: usize) -> Tensor<2> {
     sequences.clone().slice_dim(1, step..step + 1).squeeze_dim(1)
 }
 
-/// The states of all steps in one tensor, `[batch, steps, d_hidden]`; in `states` the last step is first if they were taken in
-/// `reverse`.
+/// The states of all steps in one tensor, `[batch, steps, d_hidden]`; with `reverse`, `states` has the last step first.
 pub(crate) fn stack_steps(mut states: Vec<Tensor<2>>, reverse: bool) -> Tensor<3> {
     if reverse {
         states.reverse();

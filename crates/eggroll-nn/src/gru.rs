@@ -41,7 +41,7 @@ impl GruConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Gru {
         check(
@@ -73,9 +73,9 @@ impl GruConfig {
 /// - `n = tanh(x·W_n + b_n + r·(h·U_n + c_n))`, or with the reset before the product `tanh(x·W_n + b_n + (r·h)·U_n + c_n)`
 /// - `h' = (1 − z)·n + z·h`
 ///
-/// Inside `evaluate` the input layers run over all steps at once; what a step adds is one perturbed product for each gate,
-/// half of the products of the plain module. Such a product draws its noise anew at each step, so that none is held; for long
-/// sequences held noise ([`NoiseSourceConfig::Cached`](eggroll_core::NoiseSourceConfig::Cached)) saves the drawing.
+/// Inside `evaluate` the input layers run over all steps at once. Each step adds one perturbed product for each gate, half of
+/// the products of the plain module. Such a product draws its noise anew at each step and holds none. For long sequences,
+/// held noise ([`NoiseSourceConfig::Cached`](eggroll_core::NoiseSourceConfig::Cached)) saves the drawing.
 ///
 /// Created by [`GruConfig`] or from a [`burn::nn::Gru`]; fields and records are the same.
 ///

@@ -29,7 +29,7 @@ impl LayerNormConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> LayerNorm {
         check("LayerNormConfig", self, &[]);

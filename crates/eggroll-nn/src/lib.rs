@@ -34,7 +34,7 @@ pub mod weights;
 pub use batch_norm::{BatchNorm, BatchNormConfig};
 pub use bi_gru::{BiGru, BiGruConfig};
 pub use bi_lstm::{BiLstm, BiLstmConfig};
-// Without parameters, Burn's own are the same for every member and take `members · rows` rows as they take any.
+// Burn's modules without parameters are the same for every member and take `members · rows` rows like any others.
 pub use burn::nn::{
     Dropout, DropoutConfig, Gelu, Initializer, LeakyRelu, LeakyReluConfig, LstmState, PaddingConfig1d, PaddingConfig2d,
     PositionalEncoding, PositionalEncodingConfig, Relu, RotaryEncoding, RotaryEncodingConfig, Sigmoid, Tanh,

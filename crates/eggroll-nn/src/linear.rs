@@ -94,8 +94,8 @@ impl Linear {
     ///
     /// # Panics
     ///
-    /// Panics if the last axis of `input` is not `d_input`; inside `evaluate` also if the first axis is not a multiple of the members (one of
-    /// length 1 may stand before it).
+    /// Panics if the last axis of `input` is not `d_input`. Inside `evaluate` also if the first axis is not a multiple of the members (an
+    /// axis of length 1 may precede it).
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
         apply(&self.weight, self.bias.as_ref(), input, InputRows::PerMember)

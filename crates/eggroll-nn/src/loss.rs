@@ -1,4 +1,4 @@
-//! Losses per row. Burn's reduce over the batch, but a population needs them member by member.
+//! Losses per row. Burn's losses reduce over the batch, but a population needs them by member.
 
 use burn::tensor::{Int, Tensor, activation::log_softmax};
 

@@ -50,7 +50,7 @@ impl LstmConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Lstm {
         check(
@@ -85,9 +85,9 @@ impl LstmConfig {
 /// - `c' = f·c + i·tanh(x·W_g + b_g + h·U_g + c_g)`
 /// - `h' = o·tanh(c')`
 ///
-/// Inside `evaluate` the input layers run over all steps at once; what a step adds is one perturbed product for each gate,
-/// half of the products of the plain module. Such a product draws its noise anew at each step, so that none is held; for long
-/// sequences held noise ([`NoiseSourceConfig::Cached`](eggroll_core::NoiseSourceConfig::Cached)) saves the drawing.
+/// Inside `evaluate` the input layers run over all steps at once. Each step adds one perturbed product for each gate, half of
+/// the products of the plain module. Such a product draws its noise anew at each step and holds none. For long sequences,
+/// held noise ([`NoiseSourceConfig::Cached`](eggroll_core::NoiseSourceConfig::Cached)) saves the drawing.
 ///
 /// Created by [`LstmConfig`] or from a [`burn::nn::Lstm`]; fields and records are the same.
 ///
@@ -150,8 +150,8 @@ impl Lstm {
     ///
     /// # Panics
     ///
-    /// Panics if shapes do not fit, or if there is no forget gate and it is not coupled; inside `evaluate` also if the batch
-    /// is not a multiple of the members.
+    /// Panics if shapes do not fit, or if there is neither a forget gate nor a coupled one. Inside `evaluate` also if the
+    /// batch is not a multiple of the members.
     #[track_caller]
     pub fn forward(&self, batched_input: Tensor<3>, state: Option<LstmState<2>>) -> (Tensor<3>, LstmState<2>) {
         if self.is_active() {

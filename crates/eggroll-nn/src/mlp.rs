@@ -31,7 +31,7 @@ impl MlpConfig {
     /// # Panics
     ///
     /// Panics if there are fewer than two sizes, with them.
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Mlp {
         check("MlpConfig", self, &[]);

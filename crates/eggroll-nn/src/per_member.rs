@@ -4,8 +4,7 @@ use burn::module::Param;
 use burn::tensor::Tensor;
 use eggroll_core::scope::{self, ActiveParameter};
 
-/// The perturbation of a layer, by its first parameter; none if all its parameters have `no_grad()` in the model: its rows are not told from those of
-/// a teacher then.
+/// The perturbation of a layer, by its first parameter. `None` if all its parameters have `no_grad()` in the model, like a frozen teacher.
 #[track_caller]
 pub(crate) fn active<const D: usize>(
     first: &Param<Tensor<D>>,
@@ -15,7 +14,7 @@ pub(crate) fn active<const D: usize>(
     scope::active(first).filter(|first| !first.is_inactive() || !bias.is_none_or(is_inactive))
 }
 
-/// A vector as every member sees it, `[members, n]`; one that is not of the model stays plain.
+/// A vector under every member's noise, `[members, n]`; plain if it does not belong to the model.
 #[track_caller]
 pub(crate) fn vector(vector: &Param<Tensor<1>>, members: usize) -> Tensor<2> {
     match scope::active(vector) {

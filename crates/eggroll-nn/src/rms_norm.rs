@@ -25,7 +25,7 @@ impl RmsNormConfig {
     /// # Panics
     ///
     /// Panics if `epsilon` is not positive.
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> RmsNorm {
         check("RmsNormConfig", self, &[]);

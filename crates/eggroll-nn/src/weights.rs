@@ -1,4 +1,4 @@
-//! Weights of a file, for models of any module: refused if they are no numbers.
+//! Loads weights of a file into a model of any modules; refuses NaN and infinity.
 
 use burn::module::Module;
 use burn::store::{ModuleSnapshot, ModuleStore};
@@ -22,19 +22,19 @@ pub enum WeightsError {
     NonFinite {
         /// The file.
         file: PathBuf,
-        /// The tensor, as the model names it, and how many of its values these are.
+        /// The tensor, as the model names it, and the number of such values.
         tensor: NonFiniteError,
     },
 }
 
 eggroll_core::debug_is_message!(WeightsError);
 
-/// `model` with the weights of a store, which reads `file`: Burn's `SafetensorsStore`, `PytorchStore` or `BurnpackStore`. Burn's own
-/// `load_from` takes over NaN and infinity.
+/// `model` with the weights of a store that reads `file`: Burn's `SafetensorsStore`, `PytorchStore` or `BurnpackStore`. Burn's own
+/// `load_from` accepts NaN and infinity.
 ///
 /// # Errors
 ///
-/// [`WeightsError`] with the file, and where a value is not finite with the tensor and how many of its values are not.
+/// [`WeightsError`] with the file. If values are not finite, it also names the tensor and their number.
 ///
 /// # Example
 ///

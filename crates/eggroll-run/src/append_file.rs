@@ -1,16 +1,17 @@
-//! The end of a log, to which is appended.
+//! Appends to a log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A file that holds whole entries only, as far as the system lets it: what could not be written waits for the next attempt.
+/// A file that holds whole entries only, as far as the system allows. Entries that could not be written wait for the next
+/// attempt.
 #[derive(Debug)]
 pub(crate) struct Tail {
     file: File,
     /// Bytes of whole entries.
     len: u64,
-    /// Whether a part of an entry stands behind them.
+    /// Whether a part of an entry follows them.
     torn: bool,
     pending: Vec<u8>,
 }
@@ -31,7 +32,7 @@ impl Tail {
         Ok(Self { len, ..tail })
     }
 
-    /// Adds an entry to what is to be written.
+    /// Adds an entry to the pending ones.
     pub fn push(&mut self, entry: &[u8]) {
         self.pending.extend(entry);
     }
@@ -43,7 +44,7 @@ impl Tail {
             self.torn = false;
         }
         if let Err(error) = self.file.write_all(&self.pending) {
-            // What was written of it must not stand before the next entry.
+            // The written part must not remain before the next entry.
             self.torn = self.file.set_len(self.len).is_err();
             return Err(error);
         }
@@ -52,7 +53,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Forgets what is still to be written.
+    /// Drops the pending entries.
     #[cfg(feature = "csv")]
     pub fn discard(&mut self) {
         self.pending.clear();

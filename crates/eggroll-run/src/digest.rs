@@ -22,13 +22,13 @@ pub fn parameter_digest<M: Module>(model: &M) -> String {
     digest(model, true)
 }
 
-/// [`parameter_digest`] but for the width of integers, which devices store as they can: integer models that are equal have equal ones
-/// on all devices.
+/// [`parameter_digest`] without the width of integers, which depends on the device: equal integer models have equal digests on all
+/// devices.
 pub fn portable_digest<M: Module>(model: &M) -> String {
     digest(model, false)
 }
 
-/// SHA-256 over the lengths and the bytes of all parts of some data, as hexadecimal digits, by which a run notices different data.
+/// SHA-256 over the lengths and the bytes of all parts of some data, as hexadecimal digits. A run detects different data by it.
 ///
 /// # Example
 ///

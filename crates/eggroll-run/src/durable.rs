@@ -1,4 +1,4 @@
-//! Files and folders that outlive a crash and a power failure: afterwards the old content is there or the new, whole.
+//! Files and folders that survive a crash and a power failure: with either the old content or the new, complete.
 
 use crate::error::Error;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
-/// How the names of drafts end.
+/// Suffix of drafts.
 pub(crate) const DRAFT: &str = ".draft";
 
 /// Replaces a file in one step, or creates it; folders that are missing are created too.
@@ -49,7 +49,7 @@ pub fn replace(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
     sync(folder)
 }
 
-/// [`replace`] unless the file has this content already: then nothing is written, as where nothing can be.
+/// [`replace`], unless the file has this content already: then nothing is written, so it works in a read-only folder.
 pub(crate) fn replace_if_changed(path: &Path, content: &[u8]) -> Result<(), Error> {
     match fs::read(path) {
         Ok(found) if found == content => Ok(()),
@@ -57,7 +57,7 @@ pub(crate) fn replace_if_changed(path: &Path, content: &[u8]) -> Result<(), Erro
     }
 }
 
-/// Creates a folder and the folders above it that are missing, so that all of them are there after a power failure.
+/// Creates a folder and missing parent folders; all of them survive a power failure.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ pub(crate) fn is_draft(name: &str, of: Option<&str>) -> bool {
     })
 }
 
-/// Removes drafts of killed writers, of the file `of` if given. The caller holds the lock of what they are drafts of.
+/// Removes drafts of killed writers, of the file `of` if given. The caller holds the lock of the original.
 pub(crate) fn sweep(folder: &Path, of: Option<&str>) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
         let entry = entry.map_err(Error::io(folder))?;

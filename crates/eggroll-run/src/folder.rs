@@ -16,7 +16,7 @@ const SETTINGS: &str = "settings.json";
 /// Files that only runs have: a folder with one of them may be moved aside for another run.
 const OF_A_RUN: [&str; 2] = [SETTINGS, "training.json"];
 
-/// The folder of a run: ours alone while we write it, and never in the place of something else.
+/// The folder of a run: locked while it is written, and never in place of other files.
 ///
 /// A path without a name (`.`, `..`, `/`), a file, and a folder that holds anything but a run are refused. An earlier run is moved
 /// to `NAME.previous-1`, or the first such number that is free; nothing is deleted or replaced. [`begin`](Self::begin) and
@@ -55,14 +55,14 @@ impl<P: AsRef<Path>> From<P> for RunFolder {
 }
 
 impl RunFolder {
-    /// The folder at `path`, which need not be there yet. A slash or a dot behind its name changes nothing.
+    /// The folder at `path`, which need not exist yet. A trailing slash or dot changes nothing.
     pub fn new(path: impl AsRef<Path>) -> Self {
         let path: PathBuf = path.as_ref().components().collect();
         let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
         Self { path, files: OF_A_RUN.to_vec(), lock: Arc::default() }
     }
 
-    /// Sets which files tell a run's folder from another: `settings.json` and `training.json` unless set, of which one is enough.
+    /// Sets the files that identify a run's folder; one of them is enough. By default `settings.json` and `training.json`.
     pub fn with_files(mut self, files: &[&'static str]) -> Self {
         self.files = files.to_vec();
         self
@@ -78,7 +78,7 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// Refuses a folder that a new run cannot have: cheap, and so the first thing to do.
+    /// Refuses a folder that a new run cannot have. Cheap: call it first.
     ///
     /// # Errors
     ///
@@ -98,7 +98,8 @@ impl RunFolder {
         }
     }
 
-    /// Locks the folder, moves an earlier run aside, and saves the settings of a new one. Returns where the earlier run is now.
+    /// Locks the folder, moves an earlier run aside, and saves the settings of a new one. Returns the new path of the earlier
+    /// run.
     ///
     /// # Errors
     ///
@@ -109,7 +110,7 @@ impl RunFolder {
         let mut aside = None;
         if !self.is_vacant()? {
             if cfg!(not(unix)) {
-                // A folder with an open file cannot be renamed there.
+                // A folder with an open file cannot be renamed on some systems.
                 locked(&self.lock).take();
             }
             let moved = durable::move_aside(&self.path)?;
@@ -152,7 +153,7 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the file, which is as before then.
+    /// [`Error::Io`] with the file, which is then unchanged.
     pub fn save_settings(&self, settings: &impl Serialize) -> Result<(), Error> {
         let path = self.file(SETTINGS);
         let text = serde_json::to_vec_pretty(settings).map_err(|error| Error::io(&path)(error.into()))?;
@@ -172,7 +173,7 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Whether nothing is there, or a folder without anything but what killed processes have left of theirs.
+    /// Whether there is nothing, or a folder with only leftovers of killed processes.
     fn is_vacant(&self) -> Result<bool, Error> {
         let mut entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,

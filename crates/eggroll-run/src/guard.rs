@@ -1,14 +1,14 @@
-//! Runs end where nothing is learned any more: without a finite fitness, or a finite parameter.
+//! Ends runs that can no longer learn: without a finite fitness, or with parameters that are not finite.
 
 use crate::checkpoint::check_finite;
 use crate::error::{Error, RunError};
 use burn::module::Module;
 use eggroll_train::EvolutionStrategy;
 
-/// Generations in a row without a finite fitness after which a run ends, unless set.
+/// Default number of consecutive generations without a finite fitness after which a run ends.
 pub(crate) const PATIENCE: u64 = 10;
 
-/// What a loop has seen of its fitness.
+/// Watches the fitness of a loop.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// 0 for any number.
@@ -22,8 +22,8 @@ impl Guard {
         Self { patience, streak: 0 }
     }
 
-    /// Looks at the generation that the strategy was told last. The first one without a finite fitness shows parameters that are not finite
-    /// either, without a look at those of each generation.
+    /// Checks the generation that the strategy was told last. Parameters are checked only in the first generation without a finite fitness,
+    /// which parameters that are not finite would cause.
     pub fn check<M: Module>(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         let report = strategy.report().expect("tell made a report");
         if report.non_finite < strategy.config().population_size {

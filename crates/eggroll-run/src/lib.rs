@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// But for `Text::map`, which is unsafe itself.
+// Except for `Text::map`, which is unsafe itself.
 #![deny(unsafe_code)]
-// Whoever prints past `terminal` prints into a dashboard.
+// Output that bypasses `terminal` would print into a dashboard.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod append_file;

@@ -1,4 +1,4 @@
-//! Locks of folders and files that are written: of two processes the second is refused.
+//! Locks of folders and files during writes: a second process is refused.
 
 use crate::durable;
 use crate::error::{Error, RunError};
@@ -6,28 +6,28 @@ use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// How often a lock is tried whose file another process removes in the meantime.
+/// Attempts at a lock whose file another process removes in the meantime.
 const ATTEMPTS: usize = 100;
-/// The longest number of a process, in bytes.
+/// The longest process ID, in bytes.
 const DIGITS: u64 = 20;
 /// The file that locks a folder.
 const OF_FOLDER: &str = ".lock";
 
-/// A lock that the system releases when it is dropped, or when the process ends, however it ends.
+/// A lock that the system releases when it is dropped, or when the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// Nothing where this process cannot write.
+    /// `None` if this process cannot write.
     file: Option<File>,
     path: PathBuf,
 }
 
 impl Lock {
-    /// Locks a folder, which is created if it does not exist, and removes files that killed writers have left in it.
+    /// Locks a folder, creates it if it does not exist, and removes files left by killed writers.
     pub fn folder(folder: &Path) -> Result<Self, Error> {
         Self::of(folder, folder.join(OF_FOLDER), folder, None)
     }
 
-    /// Locks a file, which need not exist, and removes files that its killed writers have left.
+    /// Locks a file, which need not exist, and removes files left by its killed writers.
     pub fn file(path: &Path) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let folder = durable::parent(path);
@@ -57,7 +57,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Elsewhere a file that is open cannot be removed, or not told from another: it stays, and harms nobody.
+        // Elsewhere an open file cannot be removed, or not told from another: it stays, which is harmless.
         if cfg!(unix)
             && let Some(file) = &self.file
             && is_at(file, &self.path).unwrap_or(false)
@@ -67,8 +67,8 @@ impl Drop for Lock {
     }
 }
 
-/// Opens and locks the file at `path`, and writes this process's number into it. Nothing where this process cannot write: what has ended can
-/// still be read there.
+/// Opens and locks the file at `path`, and writes this process's ID into it. `None` if this process cannot write: a run that has ended can
+/// still be read.
 fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
     for _ in 0..ATTEMPTS {
         let Some(mut file) = open(path).map_err(Error::io(path))? else {
@@ -80,7 +80,7 @@ fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
                 let process = holder(file);
                 return Err(RunError::InUse { path: locked.to_owned(), process }.into());
             }
-            // File systems without locks: a run is worth more than its lock.
+            // File systems without locks: the run matters more than its lock.
             Err(TryLockError::Error(error)) => {
                 let locked = locked.display();
                 crate::print_note!(
@@ -89,9 +89,9 @@ fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
                 return Ok(None);
             }
         }
-        // Who held it may have removed it since it was opened.
+        // The holder may have removed it since it was opened.
         if is_at(&file, path).map_err(Error::io(path))? {
-            // It helps others, and nothing depends on it.
+            // Informative only: nothing depends on it.
             drop(file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())));
             return Ok(Some(file));
         }
@@ -99,7 +99,7 @@ fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
     Err(RunError::InUse { path: locked.to_owned(), process: None }.into())
 }
 
-/// Opens the file at `path`, or creates it; nothing where there is none and none can be created.
+/// Opens the file at `path`, or creates it; `None` if it does not exist and cannot be created.
 fn open(path: &Path) -> io::Result<Option<File>> {
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
         return Err(link());
@@ -107,7 +107,7 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
-            // That of another user can be locked all the same.
+            // Another user's file can be locked all the same.
             match File::open(path) {
                 Ok(file) => Ok(Some(file)),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -118,7 +118,7 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The process that a lock's file names.
+/// The process named in a lock's file.
 fn holder(mut file: File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

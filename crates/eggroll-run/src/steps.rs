@@ -19,12 +19,12 @@ pub(crate) trait Steps<M: Module> {
     /// Whether the loop is to end before the next generation.
     fn stopped(&self) -> bool;
 
-    /// Whether others can only join from a checkpoint of where the loop begins, which is saved then.
+    /// Whether other replicas can join only from a checkpoint of the loop's first generation, which is then saved.
     fn wants_checkpoint(&mut self, _generation: u64) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// Continues from a later checkpoint, where other replicas have left this one behind.
+    /// Continues from a later checkpoint, if other replicas have left this one behind.
     fn catch_up(&mut self, _strategy: &mut EvolutionStrategy, _model: &mut M) -> Result<(), Error> {
         Ok(())
     }
@@ -65,13 +65,13 @@ pub(crate) struct LoopPlan {
     pub every: u64,
     /// Generations in a row without a finite fitness after which the loop ends; 0 for any number.
     pub patience: u64,
-    /// Whether there is a checkpoint of where the loop begins.
+    /// Whether there is a checkpoint of the loop's first generation.
     pub is_saved: bool,
 }
 
-/// Runs generations until all have been told or the steps stop, with checkpoints on the way and one of the last complete generation in the
-/// end: before an error is returned too, and before a panic of `evaluate` or `after` is passed on. Fitness is in the replay log, and
-/// flushed, before a checkpoint is saved that continues from it.
+/// Runs generations until all have been told or the steps stop, with checkpoints on the way. A last checkpoint has the last complete
+/// generation, also before an error is returned, and before a panic of `evaluate` or `after` is passed on. Fitness is in the replay log,
+/// and flushed, before a checkpoint is saved that continues from it.
 pub(crate) fn drive<M: Module>(
     strategy: &mut EvolutionStrategy,
     mut model: M,
@@ -108,7 +108,7 @@ pub(crate) fn drive<M: Module>(
             return LoopFailure::Error(error).end(|| save(steps, log.as_mut(), strategy, &model));
         }
         let seen = caught(|| steps.after(strategy, &model).and_then(|()| guard.check(strategy, &model)));
-        // Behind `after`: a run that is killed in it makes the generation again, and what comes after it.
+        // After `after`: a run that is killed in it repeats the generation and `after`.
         let appended = match (&mut log, &logged) {
             (Some(log), Some(fitness)) => log.append(strategy, fitness),
             _ => Ok(()),
@@ -134,7 +134,8 @@ enum LoopFailure {
     Panic(Box<dyn Any + Send>),
 }
 
-/// Runs code of the user's. What it has changed when it panics is used for a checkpoint only, whose model and strategy are ours.
+/// Runs the user's code. After a panic, state that it has changed is used only for a checkpoint, whose model and strategy it
+/// cannot change.
 fn caught<R>(run: impl FnOnce() -> Result<R, Error>) -> Result<R, LoopFailure> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(LoopFailure::Error),
@@ -143,10 +144,10 @@ fn caught<R>(run: impl FnOnce() -> Result<R, Error>) -> Result<R, LoopFailure> {
 }
 
 impl LoopFailure {
-    /// Saves, and returns the error with that of saving, if there is one, or unwinds further.
+    /// Saves, then returns the error, with a saving error if there is one, or resumes unwinding.
     fn end<R>(self, save: impl FnOnce() -> Result<(), Error>) -> Result<R, Error> {
         match self {
-            // Saving would find the same again.
+            // Saving would fail the same way.
             Self::Error(error @ Error::Run(RunError::NonFiniteParameters { .. })) => Err(error),
             Self::Error(error) => Err(error.and(save())),
             Self::Panic(payload) => {

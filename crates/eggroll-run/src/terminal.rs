@@ -1,8 +1,8 @@
-//! Who has the terminal: a dashboard, a table with a progress bar below it, or plain lines.
+//! Chooses terminal output: dashboard, table with progress bar, or plain lines.
 //!
-//! A run takes the terminal when it begins and gives it back when it ends. Programs print with [`print_line!`](crate::print_line) and
-//! [`print_note!`](crate::print_note) meanwhile: a dashboard has the screen alone, and lines wait until it ends; a progress bar makes room;
-//! without either, or where the output is no terminal, they are `println!` and `eprintln!`.
+//! A run takes the terminal when it begins and returns it when it ends. Programs print with [`print_line!`](crate::print_line) and
+//! [`print_note!`](crate::print_note) meanwhile. A dashboard has the whole screen, and lines wait until it ends; a progress bar makes room.
+//! Without either, or if the output is not a terminal, the macros are `println!` and `eprintln!`.
 //!
 //! # Example
 //!
@@ -20,7 +20,7 @@ use std::fmt::Display;
 use std::io::{Write, stderr, stdout};
 use std::sync::Mutex;
 
-/// Prints a line on standard output, as `println!` does, when whoever has the terminal lets it.
+/// Prints a line on standard output, as `println!` does, once the terminal is free.
 ///
 /// # Panics
 ///
@@ -30,13 +30,13 @@ macro_rules! print_line {
     ($($arguments:tt)*) => { $crate::terminal::line(::std::format_args!($($arguments)*)) };
 }
 
-/// Prints a line on standard error when whoever has the terminal lets it. Unlike `eprintln!` it does not mind if nobody can read it.
+/// Prints a line on standard error once the terminal is free. Unlike `eprintln!`, it ignores a closed standard error.
 #[macro_export]
 macro_rules! print_note {
     ($($arguments:tt)*) => { $crate::terminal::note(::std::format_args!($($arguments)*)) };
 }
 
-/// Where a line belongs.
+/// The stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputStream {
     Output,
@@ -45,11 +45,11 @@ enum OutputStream {
 
 /// The only terminal of a process.
 struct Screen {
-    /// Dashboards that are open.
+    /// Number of open dashboards.
     dashboards: usize,
-    /// Lines that wait for their end.
+    /// Lines that wait until dashboards end.
     held: Vec<(OutputStream, String)>,
-    /// Progress bars by number, without those that have made room.
+    /// Progress bars by number, without bars that have made room.
     #[cfg(feature = "learner")]
     bars: Vec<(u64, ProgressBar)>,
 }
@@ -61,18 +61,17 @@ static SCREEN: Mutex<Screen> = Mutex::new(Screen {
     bars: Vec::new(),
 });
 
-/// What [`print_line!`](crate::print_line) calls.
+/// The function behind [`print_line!`](crate::print_line).
 pub fn line(text: impl Display) {
     say(OutputStream::Output, text.to_string());
 }
 
-/// What [`print_note!`](crate::print_note) calls.
+/// The function behind [`print_note!`](crate::print_note).
 pub fn note(text: impl Display) {
     say(OutputStream::Errors, text.to_string());
 }
 
-/// Gives the terminal back although a run has it, and prints what waits: for programs that exit at once, which leaves a dashboard no time
-/// to do so.
+/// Returns the terminal although a run has it, and prints waiting lines: for programs that exit at once, before a dashboard can do so.
 pub fn restore() {
     let mut screen = locked(&SCREEN);
     if screen.dashboards > 0 {
@@ -107,7 +106,7 @@ fn print(stream: OutputStream, text: &str) {
 }
 
 impl Screen {
-    /// Prints what has waited, whether or not somebody reads it: this may run while a panic unwinds.
+    /// Prints waiting lines and ignores errors: this may run while a panic unwinds.
     fn release(&mut self) {
         for (stream, text) in self.held.drain(..) {
             let _ = match stream {
@@ -166,14 +165,14 @@ mod owner {
             Self::Bar { number, bar }
         }
 
-        /// Runs code of the user's, which may print in its own ways, with the bar out of the way.
+        /// Runs the user's code, which may print in its own way, with the bar hidden.
         pub fn aside<R>(&self, run: impl FnOnce() -> R) -> R {
             let (number, bar) = match self {
                 #[cfg(feature = "tui")]
                 Self::Dashboard => return run(),
                 Self::Bar { number, bar } => (number, bar),
             };
-            // What the code prints must not ask the bar for room again.
+            // Output of the code must not ask the bar for room again.
             locked(&SCREEN).remove(*number);
             let result = bar.suspend(|| catch_unwind(AssertUnwindSafe(run)));
             locked(&SCREEN).bars.push((*number, bar.clone()));
@@ -206,7 +205,7 @@ mod owner {
         }
     }
 
-    /// Runs code with all bars out of the way. A panic passes by the bars, whose locks it would spoil.
+    /// Runs code with all bars hidden. A panic must not unwind through the bars, whose locks it would poison.
     pub(crate) fn around(bars: &[ProgressBar], run: impl FnOnce()) {
         fn nest(
             bars: &[ProgressBar],
@@ -227,7 +226,7 @@ mod owner {
         }
     }
 
-    /// What Burn's dashboard does at its end.
+    /// Does the same as Burn's dashboard at its end.
     #[cfg(feature = "tui")]
     pub(crate) fn leave_dashboard() {
         let _ = disable_raw_mode();

@@ -12,8 +12,8 @@ use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-/// A training loop over generations, without a configuration file, metrics or a display: those are the learner's,
-/// [`EsTraining`](crate::EsTraining).
+/// A training loop over generations, without a configuration file, metrics or a display; the learner,
+/// [`EsTraining`](crate::EsTraining), has these.
 ///
 /// # Example
 ///
@@ -58,8 +58,8 @@ impl TrainingLoop {
         Self { generations, checkpoints: None, replay_log: None, data: None, patience: PATIENCE }
     }
 
-    /// Saves a checkpoint every `every` generations and at the end, however the loop ends: after a panic of `evaluate` or `after` too, where
-    /// panics unwind.
+    /// Saves a checkpoint every `every` generations and at the end, also if the loop ends by an error or, where panics unwind, by a panic of
+    /// `evaluate` or `after`.
     pub fn with_checkpoints(mut self, checkpoints: Checkpoints, every: u64) -> Self {
         self.checkpoints = Some((checkpoints, every.max(1)));
         self
@@ -72,14 +72,15 @@ impl TrainingLoop {
         self
     }
 
-    /// Sets the digest of the training data ([`data_digest`](crate::data_digest)): replicas of other data are refused when they begin,
-    /// and checkpoints have it.
+    /// Sets the digest of the training data ([`data_digest`](crate::data_digest)): replicas with other data are refused when they
+    /// begin, and checkpoints store it.
     pub fn with_data(mut self, digest: impl Into<String>) -> Self {
         self.data = Some(digest.into());
         self
     }
 
-    /// Sets after how many generations in a row without one finite fitness value the loop ends with an error; 0 for never. 10 unless set.
+    /// Sets the number of consecutive generations without a finite fitness value after which the loop ends with an error; 0 for never, 10
+    /// by default.
     pub fn with_patience(mut self, generations: u64) -> Self {
         self.patience = generations;
         self
@@ -90,11 +91,14 @@ impl TrainingLoop {
     ///
     /// # Errors
     ///
-    /// Errors of the strategy, the checkpoints or the replay log; [`Error::User`] with the error of `evaluate` or `after`;
-    /// [`RunError::NonFiniteFitness`](crate::RunError::NonFiniteFitness) and
-    /// [`RunError::NonFiniteParameters`](crate::RunError::NonFiniteParameters); [`RunError::InUse`](crate::RunError::InUse) of checkpoints or
-    /// a replay log that another process writes. A checkpoint of the last complete generation is saved before an error of `evaluate` or
-    /// `after` is returned; if that fails too, [`Error::Two`] has both.
+    /// - errors of the strategy, the checkpoints or the replay log;
+    /// - [`Error::User`] with the error of `evaluate` or `after`;
+    /// - [`RunError::NonFiniteFitness`](crate::RunError::NonFiniteFitness) and
+    ///   [`RunError::NonFiniteParameters`](crate::RunError::NonFiniteParameters);
+    /// - [`RunError::InUse`](crate::RunError::InUse) if another process writes the checkpoints or the replay log.
+    ///
+    /// A checkpoint of the last complete generation is saved before an error of `evaluate` or `after` is returned. If that fails too,
+    /// [`Error::Two`] has both.
     pub fn run<M: Module>(
         &self,
         strategy: &mut EvolutionStrategy,

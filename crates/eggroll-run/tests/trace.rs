@@ -189,7 +189,7 @@ fn noise_bytes_are_those_that_were_drawn() {
     let (_, summary, _) = TracedRun::eggroll().traced(false);
     let (pairs, rank) = (48, 2);
     let factors = rank * (40 + 24) + rank * (24 + 3);
-    // Factors and biases, once in the forward and once in the estimates, and those of the pair without noise.
+    // Factors and biases: once in the forward, once in the estimates, and for the pair without noise.
     let expected = GENERATIONS * (2 * pairs + 1) * 4 * (factors + 24 + 3);
     assert_eq!(summary.sections[0].row(Component::Noise).bytes, expected);
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A function of the program, by the name that it is saved under. Files cannot hold it: one that is read from a file has the name
-/// only, until the program gives the function again.
+/// A function of the program, with the name that files save. Read from a file it has the name only, until the program gives the
+/// function again.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "", transparent)]
 pub(crate) struct Named<F: ?Sized> {

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The outcome of a generation.
 ///
-/// Mean, best and worst are those of the finite fitness values: NaN if there is none. JSON has no NaN: there they are `null`, which is
+/// Mean, best and worst are taken over the finite fitness values: NaN if there is none. In JSON, which has no NaN, they are `null`,
 /// read back as NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GenerationReport {

@@ -4,11 +4,11 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, Error};
 use serde_json::{Map, Value};
 
-/// Settings that Burn's `Config` reads only as a whole, from some of them: `default` with what `given` sets.
+/// Reads a Burn `Config` from some of its settings: `default`, overridden by `given`.
 ///
 /// # Errors
 ///
-/// Names the setting that `default` does not have, with those it has; or what serde refuses.
+/// Names a setting that `default` does not have, with the settings it has; otherwise serde's error.
 pub fn filled<C: Serialize + DeserializeOwned, E: Error>(default: &C, given: Map<String, Value>) -> Result<C, E> {
     let mut settings = serde_json::to_value(default).map_err(E::custom)?;
     for (name, value) in given {

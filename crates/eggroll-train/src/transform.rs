@@ -1,4 +1,4 @@
-//! What the program does to an estimated gradient before the optimizer takes it.
+//! The program's changes of an estimated gradient before the optimizer's step.
 
 use crate::error::ConfigError;
 use crate::named::Named;
@@ -35,7 +35,7 @@ impl ParameterGradient {
 }
 
 /// A change of the estimated gradient, as a link of the chain that updates a model: estimate → [clip](crate::clip_norm()) → transforms, in the order
-/// that they were given → optimizer. A closure is one that remembers nothing.
+/// given → optimizer. A closure is a transform without state.
 ///
 /// Every replica runs it: it must depend on its arguments alone. It is for float parameters: a strategy of integers refuses it.
 ///
@@ -84,14 +84,14 @@ impl ParameterGradient {
 /// # }
 /// ```
 pub trait GradientTransform: Send + Sync {
-    /// What it remembers before the first generation, from the [values](ParameterGradient::value) of all parameters that are trained, in the order of
-    /// the model. Number, lengths, types and devices of these tensors stay as they are: records and checkpoints hold them.
+    /// The state before the first generation, from the [values](ParameterGradient::value) of all trained parameters, in the order of the model.
+    /// Number, lengths, types and devices of these tensors must not change: records and checkpoints hold them.
     fn init(&self, values: &[Tensor<1>]) -> Vec<Tensor<1>> {
         let _ = values;
         Vec::new()
     }
 
-    /// Changes the gradients of a generation, and what is remembered. The order of the parameters is the model's, and stays.
+    /// Changes the gradients of a generation, and the state. The parameters have the model's order, which must not change.
     fn update(&self, state: &mut [Tensor<1>], parameters: &mut [ParameterGradient]);
 }
 
@@ -101,7 +101,7 @@ impl<F: Fn(&mut [ParameterGradient]) + Send + Sync> GradientTransform for F {
     }
 }
 
-/// A [`GradientTransform`] of the program, by the name that it is saved under. Two are equal if their names are. Files hold the name only: to
+/// A [`GradientTransform`] of the program, with the name that files save. Two are equal if their names are. Files hold the name only: to
 /// continue a run, give the configuration with the transform again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]

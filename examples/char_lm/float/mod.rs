@@ -37,7 +37,7 @@ pub trait Mix: Module + ModuleDisplay + Sync {
 
     fn new(settings: &CharLmSettings, own: &ModelSettings, device: &Device) -> Self;
 
-    /// If a generation's sequences continue those of the one before.
+    /// If a generation's sequences continue the sequences of the generation before.
     const CONTINUES: bool;
 
     /// Of so many blocks, before any token.

@@ -56,7 +56,7 @@ impl ControlArgs {
         self.choices.hidden.as_deref()
     }
 
-    /// Refuses options that what else is chosen would ignore.
+    /// Refuses options that other options make useless.
     ///
     /// # Errors
     ///
@@ -107,7 +107,8 @@ struct ControlChoices {
     /// Episodes of each member in a generation.
     #[arg(long, value_parser = at_most(EPISODES))]
     episodes: Option<usize>,
-    /// Sigma in units of each parameter's spread, and lr in units of its sigma, both less for a population that is small for the model: 2 and 0.6, unless given.
+    /// Give sigma in units of each parameter's spread (default 2), and lr in units of its sigma (default 0.6). Both are less for a population that is small for
+    /// the model.
     #[arg(long)]
     relative: bool,
     /// Noise scale of the first generation.

@@ -40,7 +40,7 @@ impl<T: ControlTask> AnyTask for T {
         let name = self.environment().name();
         let settings = args.settings(name)?;
         if settings.sampled && !matches!(self.environment().actions(), ActionSpace::Discrete(_)) {
-            return Err(format!("--sampled is for discrete actions, and those of {name} are continuous").into());
+            return Err(format!("--sampled is for discrete actions, and the actions of {name} are continuous").into());
         }
         let folder = RunFolder::new(args.out.join(name));
         if !args.throughput {

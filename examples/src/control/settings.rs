@@ -63,7 +63,7 @@ impl ControlSettings {
             sigma: 0.3,
             lr: 0.1,
             decay: 1.0,
-            // Returns of one generation differ by hundreds between members that succeed and those that do not: ranks keep a few
+            // Returns of one generation differ by hundreds between members that succeed and members that fail. Ranks keep a few
             // lucky ones from being the whole estimate.
             shaping: FitnessShaping::CenteredRank,
             hidden: vec![32, 32],
@@ -77,13 +77,13 @@ impl ControlSettings {
             seed: 0,
         };
         match environment {
-            // A pole falls within 10 steps or stands for 500: one episode tells members apart, and many small generations need a fifth of the
-            // steps that few of 128 members need.
+            // A pole falls within 10 steps or stands for 500: one episode tells members apart. Many small generations need a fifth of the
+            // steps of few generations with 128 members.
             "CartPole-v1" => Self { population: 16, lr: 0.2, test_every: 2, budget: 20_000_000, ..common },
             // The return depends on the starting angle above all, so that a member is judged by several. Torques near the top are small
             // and of both signs, where a smooth network does better; speeds are eight times the size of the other observations. About one
-            // run in five ends in a limit cycle of full torques, with a return of about -800, which it is in by generation 50 and does not
-            // leave; the others are done by generation 130. A small population makes restarts cheap.
+            // run in five ends in a limit cycle of full torques, with a return of about -800: it is there by generation 50 and does not
+            // leave. The others are done by generation 130. A small population makes restarts cheap.
             "Pendulum-v1" => Self {
                 population: 64,
                 episodes: 4,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const TEST_EPISODES: usize = 100;
 /// Seeds of the episodes of tests: no episode of training, or of another test, is among them.
 const TEST_SEED: u64 = 1 << 32;
-/// Seeds of those that confirm a test: of many tests of an almost good policy one would pass by luck.
+/// Seeds of the episodes that confirm a test: of many tests of an almost good policy one would pass by luck.
 const CONFIRM_SEED: u64 = 2 << 32;
 
 /// The state of training after some generation.
@@ -43,7 +43,7 @@ pub struct ControlPoint {
 pub struct ControlResult {
     pub solved: bool,
     pub ending: Ending,
-    /// Mean return of the mean policy over 100 episodes, those that confirm that a task is solved.
+    /// Mean return of the mean policy over the 100 episodes that confirm a solved task.
     pub mean_return: f64,
     pub last: ControlPoint,
 }

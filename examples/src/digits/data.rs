@@ -256,7 +256,7 @@ fn read_idx<const D: usize>(path: &Path) -> Result<([usize; D], Vec<u8>), DataEr
     let refuse = |reason: String| DataError { path: path.to_owned(), reason };
     let mut file = BufReader::new(File::open(path).map_err(|error| refuse(error.to_string()))?);
     let compressed = file.fill_buf().map_err(|error| refuse(error.to_string()))?.starts_with(&GZIP);
-    // Several members are one file, as those that were appended to each other are.
+    // Several gzip members are one file, as when files were appended to each other.
     let mut reader: Box<dyn Read> = if compressed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
     let mut header = |what: &str| -> Result<u32, DataError> {
         let mut word = [0; 4];

@@ -72,9 +72,9 @@ impl Signals {
     }
 }
 
-/// Watches INT, TERM and HUP but for those that were ignored when the program started, as `nohup` ignores HUP; elsewhere than on
-/// Unix Ctrl-C. The first stops the interrupter, and the run is to end after `what`; a second one, or the seconds of [`GRACE`], end
-/// the process with status 128 + signal. `kept` says then what is kept of the run, and what is lost.
+/// Watches INT, TERM and HUP, but not a signal that was ignored when the program started, as `nohup` ignores HUP. On other systems
+/// than Unix it watches Ctrl-C. The first signal stops the interrupter, and the run is to end after `what`; a second one, or the seconds
+/// of [`GRACE`], end the process with status 128 + signal. `kept` says then what is kept of the run, and what is lost.
 pub fn on_signals(what: &'static str, kept: impl Fn() -> String + Send + Sync + 'static) -> Signals {
     let signals = Signals { interrupter: Interrupter::new(), came: Arc::default() };
     let watch = Watch { signals: signals.clone(), what, grace: grace(), kept: Arc::new(kept) };

@@ -31,8 +31,8 @@ impl Evaluated {
     }
 }
 
-/// The value of `text`; `None` if it is not an expression, divides by zero, nests deeper than [`DEEPEST`], or has a
-/// fraction on the way whose numerator or denominator does not fit in an `i64`.
+/// The value of `text`. `None` if it is not an expression, divides by zero, nests deeper than [`DEEPEST`], or a
+/// numerator or denominator on the way does not fit in an `i64`.
 pub(super) fn evaluate(text: &str) -> Option<Evaluated> {
     let mut parser = Parser { text: text.as_bytes(), position: 0, integers: Vec::new() };
     let value = parser.sum(DEEPEST)?;

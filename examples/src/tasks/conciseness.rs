@@ -19,8 +19,8 @@ const TEST: [(&str, &str); 8] = [
 /// The difference of lengths that scores 0.
 const LONGEST: usize = 2000;
 
-/// The questions, without a chat template: 2 to train on, which are also those of dev, and 8 to test with. The test
-/// tells a trained model from an untrained one, and no finer.
+/// The questions, without a chat template: 2 to train on, which dev has too, and 8 to test with. The test tells a
+/// trained model from an untrained one, and no finer.
 pub fn prompts() -> Splits<Prompt> {
     let prompts = |questions: &[(&str, &str)]| -> Vec<Prompt> {
         questions.iter().map(|(question, answer)| Prompt::new(*question).with_reference(*answer)).collect()
@@ -32,7 +32,7 @@ pub fn prompts() -> Splits<Prompt> {
 /// characters(reference)|`, held above −2000, the score is `1 + R/2000`, in \[0, 1\].
 ///
 /// Any text of the right length scores 1. So [`Grade::correct`] says whether the words of the reference occur in the
-/// completion, next to each other and in this order, whatever their case. It has no part in the score.
+/// completion, next to each other and in this order; upper and lower case are the same. It has no part in the score.
 ///
 /// # References
 ///

@@ -137,9 +137,11 @@ impl Problem {
 
 /// The reward `0.1·F + A`, of a prompt with the facts `numbers` and `target`.
 ///
-/// `A` (correct) is 1 if the **last** closed `<answer>` block of the reply holds only digits, `+ - * / ( )` and spaces,
-/// if its integers are the given numbers, each as often as it is given, and if its value is the target; else 0. Values
-/// are exact fractions.
+/// `A` (correct) is 1 if all of these hold for the **last** closed `<answer>` block of the reply, else 0:
+///
+/// - It holds only digits, `+ - * / ( )` and spaces.
+/// - Its integers are the given numbers, each as often as it is given.
+/// - Its value, an exact fraction, is the target.
 ///
 /// `F` (form) is 1 (well-formed) if the reply is one answer block and nothing more, but for a newline; else 0.5 if it
 /// has an answer block.

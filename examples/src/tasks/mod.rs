@@ -58,9 +58,9 @@ pub struct Example {
 pub struct Grade {
     /// What training maximizes.
     pub score: f32,
-    /// Whether the answer is right, whatever its form.
+    /// Whether the answer is right, in any form.
     pub correct: bool,
-    /// Whether the reply has the form that the task wants, whatever its answer; `None` if the task wants none.
+    /// Whether the reply has the form that the task wants, with any answer; `None` if the task wants none.
     pub well_formed: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Supervised fine-tuning (SFT): completions from a file of your own.
+//! Supervised fine-tuning (SFT): completions from a file.
 
 use super::lines::{numbered, read, shown};
 use super::{Example, Splits};
@@ -18,8 +18,8 @@ struct SftLine {
 }
 
 /// The examples of a file. A name that ends in `.jsonl`, `.ndjson` or `.json` has an object `{"prompt": …,
-/// "completion": …}` in each line; any other file is a text, of which each line is a completion without a prompt. Blank
-/// lines are skipped. The last tenth is the test, the tenth before it dev.
+/// "completion": …}` in each line. Any other file is a text: each line is a completion without a prompt. Blank lines
+/// are skipped. The last tenth is the test, the tenth before it dev.
 ///
 /// # Errors
 ///

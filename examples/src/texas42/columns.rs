@@ -3,8 +3,8 @@
 use super::suit::SUITS;
 use super::{DOMINOES, Domino, DominoSet, Suit, Trumps};
 
-/// Where each of the 28 dominoes is: `p` in the hand of player `p`, `4 + p` in the current trick, played by `p`, and
-/// `8 + p` in a complete trick, played by `p`.
+/// Where each of the 28 dominoes is: `p` in the hand of player `p`. Played by `p` it is `4 + p` in the current
+/// trick, and `8 + p` in a complete trick.
 pub const OWNER: usize = 0;
 /// Index of the trumps, 0 to 8.
 pub const TRUMPS: usize = OWNER + DOMINOES;

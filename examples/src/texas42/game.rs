@@ -31,7 +31,7 @@ impl Game {
         &self.state
     }
 
-    /// Dominoes that a player has played, those of the current trick included.
+    /// Dominoes that a player has played, also in the current trick.
     pub const fn played(&self, player: usize) -> DominoSet {
         self.played[player]
     }
@@ -45,7 +45,7 @@ impl Game {
     ///
     /// # Errors
     ///
-    /// Those of [`HandState::play`]. Then the game stays as it is.
+    /// The errors of [`HandState::play`]. Then the game stays as it is.
     pub fn play(&mut self, domino: Domino) -> Result<(), GameError> {
         let (player, void) = (self.state.mover(), self.state.void_shown_by(domino));
         self.state.play(domino)?;

@@ -21,20 +21,30 @@ const HELD: i32 = 2;
 const IN_THIS_TRICK: i32 = 5;
 const WINNING: i32 = 8;
 
-/// A state as integers, from the view of who plays next, the mover: the index of the trumps; that of the suit that was
-/// led, or 8; and a token for each domino that is not in an earlier trick, those of the mover first, by index. A token
-/// is
+/// A state as integers, from the view of the player who plays next, the mover:
+///
+/// - the index of the trumps
+/// - the index of the suit that was led, or 8
+/// - a token for each domino that is not in an earlier trick: the mover's dominoes first, by index
+///
+/// A token is
 ///
 /// ```text
 /// domino + 28·(role + 12·relations)
 /// ```
 ///
-/// - roles: 1 of the mover and legal, 2 of the mover and not legal, 3, 4 and 5 in the hands of the next player, the
-///   partner and the player before, 6, 7 and 8 in the trick from these, 9, 10 and 11 the same and strongest so far
-/// - relations, as bits: 0 to 3, whether the mover, the next player, the partner, the player before could follow if the
-///   domino were led; 4 to 7, whether they could play a stronger one then; of legal dominoes also 8, whether it would
-///   be the strongest of this trick so far, 9, whether an opponent who plays after the mover could still beat it, 10,
-///   whether the partner could. None for dominoes in the trick
+/// - roles 1 and 2: in the mover's hand, legal and not legal
+/// - roles 3, 4 and 5: in the hands of the next player, the partner and the player before
+/// - roles 6, 7 and 8: in the trick, from these three players
+/// - roles 9, 10 and 11: in the trick, from these three players, and strongest so far
+/// - relations, bits 0 to 3: whether the mover, the next player, the partner, the player before could follow if the
+///   domino were led
+/// - relations, bits 4 to 7: whether they could play a stronger one then
+/// - relations, bit 8, of a legal domino: whether it would be the strongest of this trick so far
+/// - relations, bit 9, of a legal domino: whether an opponent who plays after the mover could still beat it
+/// - relations, bit 10, of a legal domino: whether the partner, playing after the mover, could
+///
+/// A domino in the trick has no relations.
 ///
 /// There are at least seven tokens, with zeros, which are no tokens, at the end. Points that were won are not in a
 /// position: they do not change what is still to win.
@@ -89,10 +99,17 @@ fn as_lead(trumps: Trumps, domino: Domino, answers: [DominoSet; PLAYERS]) -> i32
     relations
 }
 
-/// What dominoes are, for the tokens of an oracle: a row of [`TOKEN_FEATURES`] numbers for each number of trumps, suit
-/// that was led (or none) and domino, `[9 · 9 · 28, TOKEN_FEATURES]`: whether it belongs to each of the eight suits,
-/// trumps apart; whether it is a trump; its rank as a trump; its strength in this trick; whether it can take it;
-/// whether it is a double; its pips, higher and lower; and its points.
+/// What dominoes are, for the tokens of an oracle: `[9 · 9 · 28, TOKEN_FEATURES]`. Each trumps, suit that was led (or
+/// none) and domino have a row of [`TOKEN_FEATURES`] numbers:
+///
+/// - whether the domino belongs to each of the eight suits, trumps apart
+/// - whether it is a trump
+/// - its strength if it were led
+/// - its strength in this trick
+/// - whether it can take this trick
+/// - whether it is a double
+/// - its pips, higher and lower
+/// - its points
 pub fn token_features() -> Vec<f32> {
     leads().flat_map(|(trumps, led, domino)| features_of(trumps, led, domino)).collect()
 }
@@ -120,9 +137,9 @@ fn features_of(trumps: Trumps, led: Option<Suit>, domino: Domino) -> [f32; TOKEN
     features
 }
 
-/// Worlds of Texas 42: hands of the other players, exactly uniform over those that agree with an [`Observation`], whose
-/// player is to move. Positions are those of [`position`]; an action is the place of a domino in the mover's hand, by
-/// index of dominoes.
+/// Worlds of Texas 42: hands of the other players, exactly uniform over the hands that agree with an [`Observation`],
+/// whose player is to move. A state's position is its [`position`]; an action is the place of a domino in the mover's
+/// hand, by index of dominoes.
 ///
 /// The moves that are weighed are those in which another player had a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -71,7 +71,8 @@ impl Progress {
         }
     }
 
-    /// Those dominoes of a hand that the next player may play if it is theirs: those that follow, or all if none does.
+    /// Dominoes of a hand that the next player may play if the hand is theirs: the dominoes that follow, or all if none
+    /// does.
     pub const fn legal(&self, hand: DominoSet) -> DominoSet {
         match self.trick.led() {
             Some(led) => self.contract.trumps().following(led, hand),

@@ -34,18 +34,19 @@ impl HandState {
         self.hands
     }
 
-    /// Dominoes that nobody holds any more, those of the current trick included.
+    /// Dominoes that have been played, also in the current trick.
     pub fn played(&self) -> DominoSet {
         let [a, b, c, d] = self.hands;
         !(a | b | c | d)
     }
 
-    /// Points that are still to win, with those of the current trick.
+    /// Points that are still to win, including the current trick's.
     pub fn points_left(&self) -> u8 {
         HAND_POINTS - self.points().iter().sum::<u8>()
     }
 
-    /// Dominoes that the next player may play: those that follow, or all if none does. None once the hand is over.
+    /// Dominoes that the next player may play: the dominoes that follow, or all if none does. None once the hand is
+    /// over.
     pub fn legal_moves(&self) -> DominoSet {
         self.legal(self.hands[self.mover()])
     }

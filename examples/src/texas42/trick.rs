@@ -80,7 +80,7 @@ impl Trick {
             None => trumps.led_suit(domino),
         };
         let strength = trumps.strength(led, domino);
-        // No two dominoes are equally strong, but for those that take no trick.
+        // No two dominoes are equally strong, except dominoes that take no trick.
         if strength > self.strength {
             self.winner = self.mover() as u8;
             self.strength = strength;

@@ -31,11 +31,10 @@ const CHOOSE: [[u64; SIZES]; ROWS] = {
 /// equally likely.
 ///
 /// Unseen dominoes form groups by who may hold them, a set `m` of the three other players. If `kₘₚ` dominoes of group
-/// `m` go to player
-/// `p`, the group has `nₘ!/Πₚ kₘₚ!` ways, with `nₘ = Σₚ kₘₚ`; and the number of worlds is the sum of `Πₘ nₘ!/Πₚ kₘₚ!`
-/// over all `k` with `Σₘ kₘₚ` the size of the hand of `p`. The sums over the last groups are kept by the places that
-/// are left, so that the world of any number is found without a search: first `k`, group after group, then which
-/// dominoes of the group.
+/// `m` go to player `p`, the group has `nₘ!/Πₚ kₘₚ!` ways, with `nₘ = Σₚ kₘₚ`. The number of worlds is the sum of
+/// `Πₘ nₘ!/Πₚ kₘₚ!` over all `k` where `Σₘ kₘₚ` is the size of the hand of `p`. The sums over the last groups are kept by
+/// the places that are left. So the world of any number is found without a search: first `k`, group after group, then
+/// which dominoes of the group.
 #[derive(Clone, Debug)]
 pub struct Worlds {
     observer: usize,

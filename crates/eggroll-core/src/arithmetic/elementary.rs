@@ -1,13 +1,13 @@
-//! Elementary functions of additions, products, quotients and shifts alone, which IEEE 754 fixes to the bit: the functions of mathematical
-//! libraries differ between systems in their last bits. Errors are a few roundings.
+//! Elementary functions made only of additions, products, quotients and shifts, which IEEE 754 fixes to the bit. Mathematical libraries
+//! differ between systems in their last bits. Errors are a few roundings.
 
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, LN_2, SQRT_2};
 
-/// What [`FRAC_PI_2`] lacks of `π/2`.
+/// `π/2` minus [`FRAC_PI_2`].
 const REST: f64 = 6.123_233_995_736_766e-17;
 
-/// `ln x` for positive finite `x`: `x = 2ᵏ·m` with `1 ≤ m < 2`, and `ln m = 2·artanh z` of `z = (m − 1)/(m + 1) < ⅓` by its series, whose first
-/// term left out is below `3⁻⁴¹`.
+/// `ln x` for positive finite `x`: `x = 2ᵏ·m` with `1 ≤ m < 2`, and `ln m = 2·artanh z` of `z = (m − 1)/(m + 1) < ⅓` by its series. The first
+/// omitted term is below `3⁻⁴¹`.
 pub fn ln(x: f64) -> f64 {
     let (mut mantissa, mut twos) = (x, 0.0);
     while mantissa >= 2.0 {
@@ -23,8 +23,8 @@ pub fn ln(x: f64) -> f64 {
     twos * LN_2 + 2.0 * z * series
 }
 
-/// `2ˣ` where that is a normal number, ∞ from 1024 on, 0 below −1022: `2ᵏ·√2` with `k = ⌊x⌋`, times a Taylor series in `(x − k − ½)·ln 2`, whose first
-/// term left out is below 1e-17. Exact for whole `x`.
+/// `2ˣ` where that is a normal number, ∞ from 1024 on, 0 below −1022: `2ᵏ·√2` with `k = ⌊x⌋`, times a Taylor series in `(x − k − ½)·ln 2`. The first
+/// omitted term is below 1e-17. Exact for whole `x`.
 pub fn exp2(x: f64) -> f64 {
     if x >= 1024.0 {
         return f64::INFINITY;
@@ -40,10 +40,10 @@ pub fn exp2(x: f64) -> f64 {
     mantissa * f64::from_bits(((whole as i64 + 1023) as u64) << 52)
 }
 
-/// `[cos x, sin x]` for `0 ≤ x < 2²⁰`: Taylor series of what is left of `x` by the nearest multiple of `π/2`.
+/// `[cos x, sin x]` for `0 ≤ x < 2²⁰`: Taylor series of the remainder of `x` by the nearest multiple of `π/2`.
 pub fn cos_sin(x: f64) -> [f64; 2] {
     let quarters = (x * FRAC_2_PI).round();
-    // The upper 33 bits of π/2, whose products with quarters are exact, and what is left of it.
+    // The upper 33 bits of π/2, whose products with quarters are exact, and the remainder.
     let high = f64::from_bits(FRAC_PI_2.to_bits() >> 20 << 20);
     let r = x - quarters * high - quarters * (FRAC_PI_2 - high) - quarters * REST;
     let series = |first: i32| {
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!((exp2(1024.0), exp2(-1023.0)), (f64::INFINITY, 0.0));
     }
 
-    /// Bits that another program of the same formulas has given.
+    /// Bits from another program of the same formulas.
     #[test]
     fn bits_stay_as_they_are() {
         let found = [ln(10.0), ln(0.025), exp2(0.3), exp2(-7.75), cos_sin(2047.0)[0], cos_sin(2047.0)[1]];

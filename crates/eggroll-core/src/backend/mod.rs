@@ -1,6 +1,5 @@
-//! Kernels by hardware: `cpu` works on slices, `slices` adapts it to backends whose tensors are slices,
-//! `flex` (Burn's CPU backend) and `ndarray` (its predecessor);
-//! `cube` runs on devices through CubeCL.
+//! Kernels by hardware. `cpu` works on slices; `slices` adapts it to backends whose tensors are slices,
+//! `flex` (Burn's CPU backend) and `ndarray` (its predecessor). `cube` runs on devices through CubeCL.
 
 mod backends;
 #[cfg(any(feature = "flex", feature = "ndarray"))]

@@ -1,8 +1,8 @@
 //! Perturbed linear layers one after the other, on the host, for rows of any members: the network of a rollout.
 //!
-//! An episode asks a small network thousands of times, and members come and go as their episodes end. A [`Chain`] has no
-//! tensor and no allocation in a step: the noise of a pair is drawn once for its episodes, rows name the slot that holds it. Values
-//! are those of the perturbed operations on a CPU backend, bit for bit.
+//! An episode runs a small network thousands of times, and members come and go as their episodes end. A [`Chain`] uses no tensor
+//! and no allocation in a step. The noise of a pair is drawn once for its episodes, and rows name the slot that holds it. Values
+//! equal the perturbed operations on a CPU backend, bit for bit.
 
 pub use crate::backend::cpu::ChainRow;
 pub use crate::rollout::layer::{ChainActivation, ChainLayer};
@@ -19,7 +19,7 @@ use crate::scope::Perturbation;
 use crate::work::profile::{self, Component};
 use burn::module::ParamId;
 
-/// The layers of a model as one generation perturbs them.
+/// The layers of a model under one generation's noise.
 pub struct Chain {
     layers: Vec<ChainSlices>,
     draws: Vec<LayerDraw>,
@@ -50,7 +50,8 @@ pub struct ChainBuffers {
 }
 
 impl Chain {
-    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank or dense noise that is drawn. Reads the parameters to the host.
+    /// The chain of `layers` under `perturbation`, if it can run on the host: float32 weights with drawn low-rank or dense noise. Reads the parameters to the
+    /// host.
     pub fn new(perturbation: &Perturbation, layers: &[ChainLayer]) -> Option<Self> {
         if layers.is_empty() {
             return None;
@@ -163,8 +164,8 @@ impl Chain {
     ///
     /// # Panics
     ///
-    /// Panics if the buffers were made for another chain, if there are more rows than buffers or slices hold, or for a slot that
-    /// the buffers do not have.
+    /// Panics if the buffers were made for another chain, for more rows than buffers or slices hold, or for a slot outside
+    /// the buffers.
     #[track_caller]
     pub fn forward(&self, rows: &[ChainRow], x: &[f32], buffers: &mut ChainBuffers, y: &mut [f32]) {
         if let Some(slot) = rows.iter().map(|row| row.slot).max() {
@@ -178,7 +179,7 @@ impl Chain {
 }
 
 impl ChainBuffers {
-    /// Panics unless these are buffers for so much noise that have the slot.
+    /// Panics unless these are buffers for noise of this length and have the slot.
     #[track_caller]
     fn check(&self, noise_len: usize, slot: u32) {
         let slots = self.slots;

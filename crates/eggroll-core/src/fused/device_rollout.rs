@@ -1,4 +1,5 @@
-//! Episodes on devices without tensors: environment and policy of whole populations in one kernel, many steps a launch.
+//! Episodes on devices without tensors: environment and policy of whole populations in one kernel, with many steps in
+//! each launch.
 //!
 //! An environment is given as [programs](Program), traced from its physics; a policy as the layers of a chain. The twin on the host
 //! is the [chain](crate::fused::chain) of fused rollouts.
@@ -11,7 +12,7 @@ use crate::rng::key::PairRange;
 use crate::scope::Perturbation;
 use burn::tensor::Device;
 
-/// Whether a device runs kernels of ours.
+/// Whether a device runs eggroll's kernels.
 pub fn runs_on(device: &Device) -> bool {
     #[cfg(feature = "cube")]
     return matches!(device.as_dispatch(), burn::backend::DispatchDevice::Cube(_));
@@ -24,13 +25,13 @@ pub fn runs_on(device: &Device) -> bool {
 
 /// Runs the episodes of all members of `population`, or of the model as it is, on `device`.
 ///
-/// `None` if they cannot be run so: on a device without kernels of ours, for parameters that are not float32, sparse noise or noise of a
-/// table, or where a pair's rows are more than the device takes.
+/// `None` on a device without eggroll's kernels, for parameters that are not float32, and for sparse noise or a noise table. Also
+/// if a pair has more rows than the device allows.
 ///
 /// # Panics
 ///
-/// Panics if there are no layers, if they fit neither each other nor the environment, or if episodes and scaling have not the sizes
-/// that the environment says.
+/// Panics if there are no layers, or they do not fit each other or the environment. Also panics if episodes and scaling do not
+/// have the environment's sizes.
 #[track_caller]
 pub fn run(
     device: &Device,
@@ -49,7 +50,8 @@ pub fn run(
     rows
 }
 
-/// Launches what [`run`] does by way of `client`, for devices that compute nothing, and reads nothing. Whether the kernel can run.
+/// Launches the kernels of [`run`] through `client`, for devices that compute nothing, and reads nothing. Returns whether the
+/// kernel can run.
 #[cfg(feature = "cube")]
 #[doc(hidden)]
 pub fn launch(

@@ -129,7 +129,7 @@ pub enum TableError {
     NothingActive {
         /// Parameters that the noiser is for.
         parameters: usize,
-        /// Those with `no_grad()` that would be trained without it.
+        /// Parameters that only `no_grad()` freezes.
         inactive: usize,
     },
     /// Two fields of one identifier that cannot be one parameter.

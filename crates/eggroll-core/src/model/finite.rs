@@ -1,4 +1,4 @@
-//! Parameters that are numbers: a NaN in one weight makes every fitness NaN.
+//! Checks that parameters are finite: a NaN in one weight makes every fitness NaN.
 
 use crate::model::paths::{ModulePath, PathVisitor, visit_with_paths};
 use crate::{ParameterTable, Role};
@@ -20,8 +20,8 @@ pub struct NonFiniteError {
 
 crate::debug_is_message!(NonFiniteError);
 
-/// Refuses a model with a float parameter that is NaN or infinite anywhere, running statistics included: one host read for each
-/// parameter, which [counters](crate::work::counters), those of generations, leave out.
+/// Refuses a model with a float parameter that is NaN or infinite anywhere, running statistics included. Makes one host read
+/// for each parameter; [counters](crate::work::counters), which count the work of generations, leave these out.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub fn check_finite<M: Module>(model: &M) -> Result<(), NonFiniteError> {
 }
 
 impl ParameterTable {
-    /// [`check_finite`] of what is trained; constants, as a mask, may be infinite, but not NaN.
+    /// [`check_finite`] of trained parameters; constants, such as a mask, may be infinite but not NaN.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl ParameterTable {
     }
 }
 
-/// The first parameter with NaN, or where it must not be with infinity.
+/// The first parameter with NaN, or with infinity where it must be finite.
 fn search<M: Module>(model: &M, is_finite: impl Fn(&str) -> bool) -> Result<(), NonFiniteError> {
     let mut search = Search { is_finite, found: None };
     visit_with_paths(model, &mut search);

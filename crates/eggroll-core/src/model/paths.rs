@@ -1,11 +1,11 @@
-//! Visitors of modules that know where they are.
+//! Visitors of modules that know the path of each tensor.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Bool, Int, Tensor};
 use std::fmt;
 
-/// The place of a tensor in a module: names of the fields from the module down. Prints as these joined by dots,
-/// `encoder.layers.0.weight`.
+/// The path of a tensor in a module: names of the fields from the module down. Printed, they are joined by
+/// dots, `encoder.layers.0.weight`.
 #[derive(Clone, Debug, Default)]
 pub struct ModulePath {
     names: Vec<String>,
@@ -14,8 +14,8 @@ pub struct ModulePath {
 }
 
 impl ModulePath {
-    /// Whether a tensor here is a state, which visitors cannot tell from a parameter: a batch norm's running statistics, of Burn's
-    /// module or eggroll's.
+    /// Whether a tensor here is a state, which visitors cannot tell from a parameter: running statistics of a batch norm, Burn's
+    /// or eggroll's.
     pub fn is_state(&self) -> bool {
         let [container, field] = [&self.containers, &self.names].map(|stack| stack.last().map(String::as_str));
         container == Some("Struct:BatchNorm") && matches!(field, Some("running_mean" | "running_var"))
@@ -28,7 +28,7 @@ impl fmt::Display for ModulePath {
     }
 }
 
-/// A [`ModuleVisitor`] that is told the path of every tensor.
+/// A [`ModuleVisitor`] that gets the path of every tensor.
 pub trait PathVisitor {
     /// Visits a float tensor.
     fn visit_float<const D: usize>(&mut self, _path: &ModulePath, _param: &Param<Tensor<D>>) {}
@@ -40,7 +40,7 @@ pub trait PathVisitor {
     fn visit_bool<const D: usize>(&mut self, _path: &ModulePath, _param: &Param<Tensor<D, Bool>>) {}
 }
 
-/// Shows all tensors of a module to `visitor`, in traversal order; a tied one as often as it is met.
+/// Shows all tensors of a module to `visitor`, in traversal order; a tied one once for each field.
 ///
 /// # Example
 ///

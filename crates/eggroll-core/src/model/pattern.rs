@@ -1,4 +1,4 @@
-//! Names of parameters in settings: a path, the path of a module for all that is in it, or a pattern over paths.
+//! Names of parameters in settings: a path, the path of a module for all parameters in it, or a pattern over paths.
 
 use crate::model::entry::{ParameterEntry, TableError};
 use crate::work::messages::nearest;
@@ -18,13 +18,13 @@ pub(crate) fn check_all_match<'a>(
     }
 }
 
-/// The first name that matches a path, with what it stands for.
+/// The first name that matches a path, with its value.
 pub(crate) fn first_match<'a, T>(names: &'a [(String, T)], path: &str) -> Option<&'a (String, T)> {
     names.iter().find(|(name, _)| matches(name, path))
 }
 
-/// Whether `name` means the parameter at `path`: it has stars or question marks and is a pattern for all of it, or it is the path of the
-/// parameter or of a module that it is in.
+/// Whether `name` matches the parameter at `path`. With stars or question marks it is a pattern for the whole path. Otherwise it is the
+/// path of the parameter or of a module that contains it.
 pub(crate) fn matches(name: &str, path: &str) -> bool {
     match name.contains(['*', '?']) {
         true => fits(name, path),
@@ -36,7 +36,8 @@ pub(crate) fn matches(name: &str, path: &str) -> bool {
 fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, path): (Vec<char>, Vec<char>) = (pattern.chars().collect(), path.chars().collect());
     let (mut at, mut read) = (0, 0);
-    // The last star, and where its run ends so far: where the rest does not fit, the run takes one character more.
+    // The last star, and the end of its run so far: if the remaining pattern does not fit, the run takes one more
+    // character.
     let mut star = None;
     while read < path.len() {
         match pattern.get(at) {

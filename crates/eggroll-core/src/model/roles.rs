@@ -1,11 +1,12 @@
-//! Roles by name: which parameters of a model get which noise.
+//! Roles by name: the noise of each parameter of a model.
 
 use crate::model::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::model::pattern;
 use crate::noise::matrix::MatrixView;
 use crate::noise::role::Role;
 
-/// Gives every entry the role of the first name that [matches](pattern::matches) its path; the others keep theirs.
+/// Gives every entry the role of the first name that [matches](pattern::matches) its path; entries without a match keep
+/// their role.
 pub(crate) fn assign(entries: &mut [ParameterEntry], roles: &[(String, Role)]) -> Result<(), TableError> {
     pattern::check_all_match("roles", roles.iter().map(|(name, _)| name), entries)?;
     for entry in entries {
@@ -32,7 +33,7 @@ pub(crate) fn freeze(entries: &mut [ParameterEntry], frozen: &[String]) -> Resul
     Ok(())
 }
 
-/// Why a parameter cannot have a role, if it cannot.
+/// The reason why a parameter cannot have a role; `None` if it can.
 fn refusal(entry: &ParameterEntry, role: Role) -> Option<&'static str> {
     match (entry.kind, role, entry.shape.len()) {
         (_, Role::Frozen, _) => None,

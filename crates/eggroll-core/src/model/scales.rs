@@ -4,7 +4,7 @@ use crate::model::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::model::pattern;
 use crate::work::numbers::Bound;
 
-/// The factor of every entry: that of the first name that [matches](pattern::matches) its path, 1 where none does.
+/// The factor of every entry: from the first name that [matches](pattern::matches) its path, or 1 without a match.
 pub(crate) fn assign(entries: &[ParameterEntry], scales: &[(String, f64)]) -> Result<Vec<f64>, TableError> {
     check(scales)?;
     pattern::check_all_match("scales", scales.iter().map(|(name, _)| name), entries)?;
@@ -19,7 +19,7 @@ pub(crate) fn assign(entries: &[ParameterEntry], scales: &[(String, f64)]) -> Re
     entries.iter().map(factor).collect()
 }
 
-/// Refuses a factor that is not above 0, or that f32 cannot hold.
+/// Refuses a factor that is not above 0 or does not fit f32.
 pub(crate) fn check(scales: &[(String, f64)]) -> Result<(), TableError> {
     match scales.iter().find(|(_, scale)| !Bound::Positive.fits(*scale)) {
         None => Ok(()),

@@ -8,7 +8,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{DType, Tensor, TensorData};
 use rayon::prelude::*;
 
-/// Values that are summed up by one task: sums are the same on any number of threads.
+/// Values that one task sums up, fixed so that sums do not depend on the number of threads.
 const PART: usize = 1 << 16;
 /// Sums that one task adds up side by side.
 const LANES: usize = 8;
@@ -31,14 +31,15 @@ pub struct SpreadError {
 crate::debug_is_message!(SpreadError);
 
 impl ParameterTable {
-    /// The spread of every float parameter that is not frozen, by position: the standard deviation of its values,
-    /// `√(Σ(θ − mean)²/n)`, computed in f64 on the host; 1 for all others. One whose values are all equal, as a bias of one value or
-    /// the gains of a new normalization layer, has none: it counts as the smallest spread of the others. A result of the values
-    /// alone: the same on any device and number of threads. Reads every such parameter to the host.
+    /// The spread of every float parameter that is not frozen, by position; 1 for all others. It is the standard deviation of the
+    /// values, `√(Σ(θ − mean)²/n)`, computed in f64 on the host. A parameter of equal values gets the smallest spread of the
+    /// others. Examples are a bias of one value and the gains of a new normalization layer. The result depends on the values
+    /// alone, not on the device or the number of threads. Reads every such parameter to the host.
     ///
     /// # Errors
     ///
-    /// [`SpreadError`] of the first one whose spread is not finite or less than f32 can hold, or of the first one if all are 0.
+    /// [`SpreadError`] of the first parameter whose spread is not finite or below the range of f32, or of the first one if all
+    /// are 0.
     ///
     /// # Example
     ///
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(deviation(TensorData::from([2.0f32, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])), 2.0);
         assert_eq!(deviation(TensorData::from([1.0f64, 1.0])), 0.0);
         assert!(deviation(TensorData::from([1.0f32, f32::INFINITY])).is_nan());
-        // Far from 0: the mean is taken off before anything is squared.
+        // Far from 0: the mean is subtracted before squaring.
         assert_eq!(deviation(TensorData::from([16_777_214.0f32, 16_777_216.0])), 1.0);
     }
 

@@ -5,10 +5,10 @@ use crate::model::table::ParameterTable;
 use crate::noise::role::Role;
 use std::fmt;
 
-/// A [`ParameterTable`] to print: a line for each parameter and one of totals. Made by [`ParameterTable::summary`], or without the noise of
-/// a generation by printing the table itself.
+/// A [`ParameterTable`] to print: a line for each parameter and one of totals. Made by [`ParameterTable::summary`]; printing the table
+/// itself leaves out the noise of a generation.
 ///
-/// Bytes of noise are those that are drawn for a pair, or a generation, in the type of the parameter: the size of a cache.
+/// Bytes of noise are counted for a pair, or for a generation, in the type of the parameter: the size of a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterSummary<'a> {
     table: &'a ParameterTable,
@@ -50,7 +50,7 @@ impl ParameterSummary<'_> {
     }
 }
 
-/// Columns as wide as what they hold: numbers to the right, text to the left.
+/// Columns as wide as their contents: numbers to the right, text to the left.
 impl fmt::Display for ParameterSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows();

@@ -28,8 +28,8 @@ use std::collections::HashMap;
 ///   model; `tell` refuses it if its values are not the model's. A clone that is made anew for each call may have the
 ///   place of the model's field, and is then taken for it: give it `no_grad()`.
 ///
-/// Parameters of the model that have `no_grad()` are frozen, as those that are frozen by name. Burn keeps no such mark of integers. It gives it to a
-/// float parameter that is made by `Param::initialized` of a plain tensor; `Param::from_tensor` makes one that is trained.
+/// Parameters of the model that have `no_grad()` are frozen, like parameters frozen by name. Burn has no such mark for integers. A float parameter
+/// made by `Param::initialized` of a plain tensor has it; `Param::from_tensor` makes a trained one.
 #[derive(Clone, Debug, Default)]
 pub struct ParameterTable {
     entries: Vec<ParameterEntry>,
@@ -50,7 +50,8 @@ pub struct ParameterTable {
 }
 
 impl ParameterTable {
-    /// The parameters of `model` with the roles that `noiser` gives them; those that `frozen` [names](Self::with_roles) stay as they are.
+    /// The parameters of `model` with the roles that `noiser` gives them; parameters that `frozen` [names](Self::with_roles) do not
+    /// change.
     ///
     /// # Errors
     ///
@@ -60,11 +61,13 @@ impl ParameterTable {
         Self::with_roles(model, noiser, &[], frozen)
     }
 
-    /// As [`new`](Self::new), with `roles` by name in place of the noiser's: the first name that matches a parameter decides. Those that
-    /// `frozen` names are frozen whatever their role.
+    /// As [`new`](Self::new), with `roles` by name in place of the noiser's: the first name that matches a parameter decides. `frozen`
+    /// takes precedence over roles.
     ///
-    /// A name is the path of a parameter (`encoder.layers.0.weight`), the path of a module for all parameters in it (`encoder.layers`), or a
-    /// pattern over paths of parameters (`encoder.*.bias`): `*` stands for any run of characters, dots included, `?` for one.
+    /// A name is one of these:
+    /// - the path of a parameter (`encoder.layers.0.weight`);
+    /// - the path of a module, for all parameters in it (`encoder.layers`);
+    /// - a pattern over paths of parameters (`encoder.*.bias`): `*` stands for any run of characters, dots included, `?` for one.
     ///
     /// # Errors
     ///
@@ -148,8 +151,8 @@ impl ParameterTable {
     ///
     /// # Errors
     ///
-    /// [`TableError`] if a factor is not above 0 or does not fit f32, a name matches no parameter, or gives a factor to a trained integer
-    /// parameter, whose noise has no σ.
+    /// [`TableError`] if a factor is not above 0 or does not fit f32, or a name matches no parameter. Also if a name gives a factor to a
+    /// trained integer parameter, whose noise has no σ.
     pub fn with_scales(self, scales: &[(String, f64)]) -> Result<Self, TableError> {
         let scales = match scales {
             [] => None,
@@ -158,7 +161,7 @@ impl ParameterTable {
         Ok(Self { scales, ..self })
     }
 
-    /// Whether these can be factors of the noise scale, whatever the model.
+    /// Validates noise-scale factors; needs no model.
     ///
     /// # Errors
     ///
@@ -214,8 +217,7 @@ impl ParameterTable {
         self.entries[position].noise_elements() * self.place(position).1.size()
     }
 
-    /// Bytes that a forward of one row by one member returns at least: those of the outputs of all matrices that are not frozen, whether
-    /// they are used as they are or transposed.
+    /// Lower bound on output bytes per row and member, over all matrices that are not frozen, used as they are or transposed.
     pub fn least_output_bytes(&self) -> usize {
         let bytes = |(entry, (_, dtype)): (&ParameterEntry, &(Device, DType))| match MatrixView::of(&entry.shape) {
             Some(view) if entry.role != Role::Frozen => view.d_input.min(view.d_output) * dtype.size(),
@@ -285,7 +287,8 @@ impl ParameterTable {
         !self.inactive[position] && T::is_inactive(param)
     }
 
-    /// Whether the parameter at `position` has `no_grad()` in the model too, so that its fields and those of clones are not told apart: all are plain.
+    /// Whether the parameter at `position` has `no_grad()` in the model too. Fields of the model and of clones are then not distinguished: all are
+    /// plain.
     ///
     /// # Panics
     ///

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-/// A parameter of two or more axes as the matrix `[d_input, d_output]` that its noise is made for.
+/// A parameter of two or more axes as the matrix `[d_input, d_output]`, the shape of its noise.
 ///
 /// | shape | matrix |
 /// |---|---|
@@ -24,7 +24,7 @@ use burn::tensor::Tensor;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatrixView {
-    /// Rows of the matrix: elements that one output is made of.
+    /// Rows of the matrix: the inputs of one output.
     pub d_input: usize,
     /// Columns of the matrix.
     pub d_output: usize,
@@ -57,7 +57,8 @@ impl MatrixView {
         }
     }
 
-    /// Noise or an estimate, flat in the order of the parameter's matrix or row-major without one, in the parameter's shape.
+    /// Reshapes flat noise or a flat estimate to the parameter's shape, from the order of its matrix, or row-major without
+    /// one.
     pub fn shape_flat<const D: usize>(flat: Tensor<1>, shape: [usize; D]) -> Tensor<D> {
         match Self::of(&shape) {
             Some(view) => view.restore(flat.reshape([view.d_input, view.d_output]), shape),

@@ -1,4 +1,4 @@
-//! Which noise a parameter gets: noisers, roles, and parameters of more axes as matrices.
+//! The noise of each parameter: noisers, roles, and parameters of more axes as matrices.
 
 pub(crate) mod matrix;
 pub mod noiser;

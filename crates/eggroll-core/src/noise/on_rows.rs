@@ -1,4 +1,4 @@
-//! Noise on the rows that parts gave a weight: their estimates, and how far it moves them.
+//! Noise on the rows that parts gave a weight: estimates by part, and how far the noise moves each part.
 
 use crate::noise::matrix::MatrixView;
 use crate::noise::role::{ParameterNoise, Role};
@@ -6,12 +6,12 @@ use crate::ops::part_estimate::{self, LowRankRows, apart_from, spread};
 use crate::ops::{Input, InputRows, LinearMembers, LowRankNoise};
 use burn::tensor::{DType, Tensor};
 
-/// The noise of pairs on what every part gave a weight, by [`ParameterNoise::on_rows`].
+/// The noise of pairs on the rows that every part gave a weight, by [`ParameterNoise::on_rows`].
 #[derive(Clone, Debug)]
 pub struct NoiseOnRows {
     noise: ParameterNoise,
     uses: Vec<Input>,
-    /// Of every use, if the noise is of low rank.
+    /// The factors for every use, if the noise is of low rank.
     low_rank: Vec<LowRankRows>,
     matrix: [usize; 2],
     pairs: usize,
@@ -19,11 +19,13 @@ pub struct NoiseOnRows {
 }
 
 impl ParameterNoise {
-    /// The noise of so many pairs on what parts gave a weight of this shape, in the type `dtype`: for [estimates by part](NoiseOnRows::estimate).
+    /// The noise of `pairs` pairs on the rows that parts gave a weight of this shape, in the type `dtype`: for [estimates by
+    /// part](NoiseOnRows::estimate).
     ///
     /// # Panics
     ///
-    /// Panics for a frozen parameter, one of fewer than two axes, and for uses that [have no projection](NoiseOnRows::projects).
+    /// Panics for a frozen parameter, a parameter of fewer than two axes, and uses that [have no
+    /// projection](NoiseOnRows::projects).
     #[track_caller]
     pub fn on_rows(self, pairs: usize, uses: Vec<Input>, shape: &[usize], dtype: DType) -> NoiseOnRows {
         let view = MatrixView::of(shape).filter(|_| NoiseOnRows::projects(&uses));
@@ -55,11 +57,11 @@ impl NoiseOnRows {
     }
 
     /// `Σ_t P_t(Σ_q w_tq·E_q)` over rows and pairs from 0 on, flat: the [`estimate`](ParameterNoise::estimate) of every row from its own weights,
-    /// projected onto what the row gave the weight. For a row `x_t` of `x·W` that is `x_tᵀ·x_t/|x_t|²·E`, for a row of `x·Wᵀ`
-    /// `E·x_tᵀ·x_t/|x_t|²`, and for a lookup the row that is looked up. A weight that is looked up and transposed has both.
+    /// projected onto that row's input. The projection is `x_tᵀ·x_t/|x_t|²·E` for a row `x_t` of `x·W`, `E·x_tᵀ·x_t/|x_t|²` for a row of `x·Wᵀ`,
+    /// and for a lookup the row that is looked up. A weight that is looked up and transposed has both.
     ///
-    /// A part's score depends on the noise only through these products, so that for normal noise the mean is that of `estimate` with the weights
-    /// `Σ_t w_tq`, and the variance less.
+    /// A part's score depends on the noise only through these products. With normal noise the mean therefore equals `estimate` with the weights
+    /// `Σ_t w_tq`, and the variance is smaller.
     ///
     /// `weights` is `[rows, pairs]`, in float32.
     ///
@@ -74,7 +76,7 @@ impl NoiseOnRows {
             [a, b] => {
                 let (lookup, head) = if let Input::Indices(_) = a { (0, 1) } else { (1, 0) };
                 let Input::Transposed(x) = [a, b][head] else { unreachable!("on_rows() has checked it") };
-                // The head's projection has the part of the row that lies along x already.
+                // The head's projection already contains the component of the row along x.
                 let row = apart_from(products(lookup), x.clone());
                 spread(products(head), &self.uses[head], self.matrix) + spread(row, &self.uses[lookup], self.matrix)
             }
@@ -83,15 +85,16 @@ impl NoiseOnRows {
         gradient.cast(self.dtype).reshape([self.matrix[0] * self.matrix[1]])
     }
 
-    /// How far each pair moves what every part makes of the weight: the square of the change, relative to its mean over noise and averaged
-    /// over the uses; `[parts, pairs]`, in float32. `None` where it is nearly the same for all pairs, which is all noise but low-rank noise.
+    /// How far each pair moves the weight's outputs of every part. This is the square of the change, relative to its mean over noise and
+    /// averaged over the uses. `[parts, pairs]`, in float32. `None` for all noise but low-rank noise, as it is then nearly the same for
+    /// all pairs.
     ///
-    /// The change of a row `x_t` of `x·W` is `σ/√r·Σ_k (x_t·b_k)·a_k`, of rank 1 as uneven as the square of one normal number. Products of different
-    /// columns, whose mean is 0, are left out. Every use has as many rows for each part.
+    /// The change of a row `x_t` of `x·W` is `σ/√r·Σ_k (x_t·b_k)·a_k`; at rank 1 its square is as uneven as the square of one normal number.
+    /// Products of different columns, whose mean is 0, are left out. All parts have the same number of rows in a use.
     ///
     /// # Panics
     ///
-    /// Panics if the rows of a use are no multiple of the parts.
+    /// Panics if the rows of a use are not a multiple of the parts.
     #[track_caller]
     pub fn power(&self, parts: usize) -> Option<Tensor<2>> {
         let of = |(rows, input): (&LowRankRows, &Input)| {
@@ -120,7 +123,7 @@ impl NoiseOnRows {
         let zeros = Tensor::<2>::zeros(self.matrix, (&weights.device(), self.dtype));
         let width = if let Input::Transposed(_) = input { d_input } else { d_output };
         let each = self.noise.role.noise_elements(&self.matrix).max(2 * parts * width);
-        // What the noise of the first member of every pair makes of the rows.
+        // The rows under the noise of the first member of every pair.
         let sums = part_estimate::in_runs(self.pairs, each, |run| {
             let (first, count) = (run.first as usize, run.count as usize);
             let members = LinearMembers { pairs: run, input: InputRows::Shared };

@@ -58,7 +58,7 @@ pub struct ParameterNoise {
 }
 
 impl ParameterNoise {
-    /// A linear layer under every member's weight, which has this noise, and bias, which has its own.
+    /// A linear layer under every member's weight, with this noise, and bias, with its own noise.
     ///
     /// # Shapes
     ///
@@ -111,7 +111,7 @@ impl ParameterNoise {
         }
     }
 
-    /// Rows of a weight as every member sees them.
+    /// Rows of a weight under every member's noise.
     ///
     /// # Shapes
     ///
@@ -137,7 +137,7 @@ impl ParameterNoise {
         perturbed_embedding(weight, indices, matrix, self.source, members)
     }
 
-    /// A vector parameter as every member sees it: `[n]` to `[members, n]`.
+    /// A vector parameter under every member's noise: `[n]` to `[members, n]`.
     #[track_caller]
     pub fn vector(self, vector: Tensor<1>, pairs: PairRange) -> Tensor<2> {
         match self.role {
@@ -146,9 +146,9 @@ impl ParameterNoise {
         }
     }
 
-    /// `Σ_q w_q·E_q` over pairs from 0 on, where `E_q` is the noise added to the parameter for sign +1, or the product of its factors'
-    /// signs where these [count](Self::counts_signs); flat, in the order of the parameter's [`MatrixView`] if it has one. That of
-    /// sparse noise is multiplied by the share of perturbed entries, `k/(d_input·d_output)`.
+    /// `Σ_q w_q·E_q` over pairs from 0 on, flat, in the order of the parameter's [`MatrixView`] if it has one. `E_q` is the noise
+    /// added to the parameter for sign +1, or the product of its factors' signs if these [count](Self::counts_signs). For sparse noise
+    /// the sum is multiplied by the share of perturbed entries, `k/(d_input·d_output)`.
     ///
     /// `weights` is `[pairs]`, in float32 or wider; `shape` and `dtype` are the parameter's.
     ///
@@ -170,7 +170,7 @@ impl ParameterNoise {
     /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for
     /// sign −1. Flat, in the order of the parameter's [`MatrixView`] if it has one; of the given type, on the given device.
     ///
-    /// For what has no perturbed operation: every other use of a parameter forms no such tensor.
+    /// For uses without a perturbed operation; no other use of a parameter forms such a tensor.
     ///
     /// # Panics
     ///

@@ -1,13 +1,13 @@
-//! What operands must fit. The public functions of [`ops`](crate::ops) check their operands once, before they
-//! call a backend. Nothing else calls one: the extension traits cannot be named outside of this crate, and kernels rely on the checks.
+//! Checks of operands. The public functions of [`ops`](crate::ops) check their operands once, before they call a backend. Nothing else
+//! calls a backend: the extension traits cannot be named outside of this crate. Kernels rely on the checks.
 
 use super::operands::{InputRows, LinearBias, LinearMembers};
 use crate::rng::key::PairRange;
 use burn::tensor::Tensor;
 
-/// No memory holds so many elements, and products of a few constants with fewer do not overflow.
+/// More elements than any memory holds; products of a few constants with smaller numbers do not overflow.
 pub(super) const TOO_MANY: usize = 1 << 40;
-/// Pairs that there are.
+/// Number of all pairs.
 const PAIRS: u64 = 1 << 32;
 
 /// Elements of these sides.
@@ -42,7 +42,7 @@ pub(in crate::ops) fn low_rank_elements(operation: &str, rank: usize, shape: [us
     elements.unwrap_or_else(|| panic!("{operation}: the noise of a matrix {shape:?} cannot have rank {rank}"))
 }
 
-/// Panics unless members have `rows` rows, of which each becomes `width` values.
+/// Panics unless members have `rows` rows; each becomes `width` values.
 #[track_caller]
 pub(super) fn check_rows(operation: &str, rows: usize, width: usize, members: &LinearMembers) {
     check_pairs(operation, members.pairs);

@@ -19,8 +19,8 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if the logits' rows are not `members` times the targets, with both shapes. A target that is no class panics
-/// on the CPU and gives NaN or a wrong value elsewhere, as Burn's gather does.
+/// Panics if the logits' rows are not `members` times the targets, with both shapes. A target outside the classes
+/// panics on the CPU and gives NaN or a wrong value elsewhere, as in Burn's gather.
 #[track_caller]
 pub fn member_cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>, members: usize) -> Tensor<1> {
     check(&logits, &targets, members);

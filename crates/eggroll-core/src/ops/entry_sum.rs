@@ -1,16 +1,16 @@
-//! Sums of entries at their places, each place in the entries' order on every device.
+//! Sums of entries by position, in the entries' order on every device.
 
 use crate::work::device::is_on_host;
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
-/// Entries of a group that one scatter adds at most: a device without atomic sums adds them one after the other.
+/// Largest number of entries of a group in one scatter: a device without atomic sums adds them one after the other.
 const SCATTER: usize = 32 * 1024;
 
 /// The sum of the entries at every place, in the entries' order: `[groups, rows, width]`.
 ///
-/// Entry `j` of a group is added at `places[group·entries + j]`, of `0..width`, in every row of its group. A GPU that adds atomically
-/// fixes no order for the sums of one scatter, so off the host entries go in rounds that meet no place twice: the last bits of
-/// a sum do not depend on the run.
+/// Entry `j` of a group is added at `places[group·entries + j]`, of `0..width`, in every row of its group. A GPU with atomic sums
+/// does not fix the order of sums in one scatter. On devices, entries are therefore added in rounds without equal places: the last
+/// bits of a sum are the same in every run.
 ///
 /// # Shapes
 ///
@@ -33,7 +33,7 @@ fn in_rounds(values: Tensor<3>, places: &[i32], width: usize) -> Tensor<3> {
     let [groups, rows, entries] = values.dims();
     let (device, dtype) = (values.device(), values.dtype());
     let sum = Tensor::zeros([groups, rows, width], (&device, dtype));
-    // What fills up a round is a 0, which changes no sum wherever it is added.
+    // Rounds are padded with 0, which changes no sum.
     let values = Tensor::cat(vec![values, Tensor::zeros([groups, rows, 1], (&device, dtype))], 2);
     let place =
         |group: usize, entry: i32| places[group * entries..][..entries].get(entry as usize).copied().unwrap_or(0);

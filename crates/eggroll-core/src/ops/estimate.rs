@@ -7,11 +7,11 @@ use crate::work::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Tensor};
 
-/// `Σ_q w_q·c·B_q·A_qᵀ` over the pairs `first_pair, first_pair + 1, …`, `c = σ/√r`; `sign(B_q)·sign(A_q)ᵀ` in place of the product
-/// if the noise says so, where the sign of 0 is 0.
+/// `Σ_q w_q·c·B_q·A_qᵀ` over the pairs `first_pair, first_pair + 1, …`, `c = σ/√r`. If the noise says so, `sign(B_q)·sign(A_q)ᵀ`
+/// replaces the product; the sign of 0 is 0.
 ///
-/// Both members of a pair share their factors, so their fitness is folded first, `w_q = f_{2q} − f_{2q+1}`:
-/// half the work.
+/// Both members of a pair share their factors, so their fitness is folded first, `w_q = f_{2q} − f_{2q+1}`,
+/// which halves the work.
 ///
 /// Noise and output have the type `dtype`, that of the parameter; weights and sums are float32, or float64 if `dtype` is.
 ///
@@ -22,7 +22,7 @@ use burn::tensor::{DType, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if the rank is 0, the noise is that of a transpose, or `source` does not hold the noise.
+/// Panics if the rank is 0, the noise is for a transpose, or `source` does not hold the noise.
 ///
 /// # References
 ///
@@ -60,7 +60,7 @@ pub fn low_rank_estimate(
 ///
 /// # Panics
 ///
-/// Panics if the noise is that of a transpose or `source` does not hold the noise.
+/// Panics if the noise is for a transpose or `source` does not hold the noise.
 #[track_caller]
 pub fn dense_estimate(
     weights: Tensor<1>,
@@ -83,7 +83,7 @@ pub fn dense_estimate(
     sum
 }
 
-/// The pairs that weights are of.
+/// The pairs of the weights.
 #[track_caller]
 fn pairs_of(operation: &str, first: u32, weights: &Tensor<1>) -> PairRange {
     let count = u32::try_from(weights.dims()[0]).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! The same operations on noise that is given as tensors: for noise that is held and used often, and for known answers.
+//! The same operations on noise given as tensors: for held noise that is used often, and for known answers.
 //!
 //! Composed of ordinary tensor operations. A pair's noise is shared by its two members, with signs +1 and −1.
 

@@ -13,9 +13,9 @@ use burn::tensor::Shape;
 
 /// Perturbed operations of a backend.
 ///
-/// The defaults are composed of ordinary operations on the device and hold the noise of the call's members in
-/// memory; backends override them with kernels that do not. Only the public functions of [`ops`](crate::ops) call them, and check
-/// every operand before.
+/// The defaults are composed of ordinary operations on the device and hold the noise of the call's members in memory. Backends
+/// override them with kernels that hold none. Only the public functions of [`ops`](crate::ops) call them, after checking every
+/// operand.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),

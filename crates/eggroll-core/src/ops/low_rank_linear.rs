@@ -18,8 +18,8 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, the rows are not a multiple of the members, or `source` does not hold the noise, with both shapes; or if the rank
-/// is 0 or the noise that of signs.
+/// Panics, with both shapes, if they do not fit, the rows are not a multiple of the members, or `source` does not hold the noise. Also if the
+/// rank is 0 or the noise counts signs.
 ///
 /// # Example
 ///

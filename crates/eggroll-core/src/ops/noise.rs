@@ -9,8 +9,8 @@ use crate::work::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
-/// The first `elements` elements of the noise streams of `pairs`, in the distribution of `key`, as a tensor: to be held, and used often
-/// ([`NoiseSource::Cached`]), or to be read as a table.
+/// The first `elements` elements of the noise streams of `pairs`, in the distribution of `key`, as a tensor. For noise that is held and
+/// used often ([`NoiseSource::Cached`]), and for tables.
 ///
 /// For low-rank noise, `rank·(d_input + d_output)` elements: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`.
 ///
@@ -50,7 +50,7 @@ pub fn noise(key: NoiseKey, pairs: PairRange, elements: usize, device: &Device, 
 }
 
 impl NoiseSource {
-    /// The noise of `pairs` under `key`, wherever it comes from, as a tensor: for operations that have no kernel.
+    /// The noise of `pairs` under `key`, from any source, as a tensor: for operations without a kernel.
     ///
     /// # Shapes
     ///

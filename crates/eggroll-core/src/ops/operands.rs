@@ -8,8 +8,8 @@ use burn::tensor::Tensor;
 
 /// Noise of a matrix as a product of factors, `c·B·Aᵀ` with `B : [d_input, rank]`, `A : [d_output, rank]`.
 ///
-/// The stream of a pair holds `B` as `[rank, d_input]` and then `A` as `[rank, d_output]`, so that the first
-/// columns of a higher rank are not those of a lower one.
+/// The stream of a pair holds `B` as `[rank, d_input]` and then `A` as `[rank, d_output]`. So the first
+/// columns of a higher rank differ from the columns of a lower one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowRankNoise {
     /// Address of the draw.
@@ -30,14 +30,14 @@ impl LowRankNoise {
         Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32, transposed: false, signs: false }
     }
 
-    /// The same noise for a linear operation whose weight is the transpose of the parameter: `c·A·Bᵀ`, the factors of the
-    /// stream in swapped parts. For a parameter that is used both ways, as an embedding and as the output layer tied to it.
+    /// The same noise for a linear operation whose weight is the transpose of the parameter: `c·A·Bᵀ`, with the factors of
+    /// the stream swapped. For a parameter with both uses, such as an embedding with a tied output layer.
     pub fn transposed(self) -> Self {
         Self { transposed: !self.transposed, ..self }
     }
 
-    /// Where the factors of the operation's matrix begin in a pair's stream: the one that inputs are projected on, `[rank, d_input]`,
-    /// and the other, `[rank, d_output]`.
+    /// Starts of the operation's factors in a pair's stream: the factor that multiplies inputs, `[rank, d_input]`, and the other,
+    /// `[rank, d_output]`.
     pub(crate) fn starts(&self, [d_input, d_output]: [usize; 2]) -> [usize; 2] {
         if self.transposed { [self.rank * d_output, 0] } else { [0, self.rank * d_input] }
     }
@@ -109,7 +109,7 @@ impl MatrixNoise {
     }
 }
 
-/// Share of a row's squared length below which what is left of it outside the span of the rows before is rounding.
+/// Share of a row's squared length below which its component outside the span of earlier rows counts as rounding.
 pub(crate) const DEPENDENT: f32 = 1e-8;
 
 /// Whether every member brings its own input rows.
@@ -151,7 +151,7 @@ impl LinearBias {
     }
 }
 
-/// [`LinearBias`] as backends see it.
+/// [`LinearBias`] for backends.
 #[derive(ExtensionType)]
 #[extension_type(fusion: cfg(feature = "cube"))]
 pub enum BiasPrimitive<B: Backend> {
@@ -195,14 +195,14 @@ pub enum Activation {
     Tanh,
 }
 
-/// What a step of [`causal_attention`](super::causal_attention) sees.
+/// Settings of [`causal_attention`](super::causal_attention).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CausalAttention {
     /// Heads, of `width / heads` elements each.
     pub heads: usize,
-    /// Steps that a step sees at most, itself among them; at least 1.
+    /// Largest number of steps that a step sees, including itself; at least 1.
     pub window: usize,
-    /// The base `θ` of rotary positions (Su et al., "RoFormer", arXiv 2104.09864): the elements `i` and `i + d/2` of a head of size `d` turn by
+    /// The base `θ` of rotary positions (Su et al., "RoFormer", arXiv 2104.09864). The elements `i` and `i + d/2` of a head of size `d` turn by
     /// the angle `step·θ^(−2i/d)`. Without it, steps have no position.
     pub rotary: Option<f32>,
 }

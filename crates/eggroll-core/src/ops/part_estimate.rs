@@ -1,4 +1,4 @@
-//! Weighted sums of noise where every part of a score has weights and an input of its own.
+//! Weighted sums of noise with separate weights and a separate input for every part of a score.
 
 use super::{LowRankNoise, NoiseSource, PairRange};
 use crate::work::counters;
@@ -6,19 +6,19 @@ use crate::work::device::is_on_host;
 use crate::work::profile::{self, Component};
 use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor};
 
-/// Elements of noise, or of what it makes of the rows, that are held at a time.
+/// Largest number of elements held at a time, of noise or of its products with the rows.
 const MOST_ELEMENTS: usize = 1 << 24;
 
-/// What one use of a weight `W: [d_input, d_output]` was given.
+/// The input of one use of a weight `W: [d_input, d_output]`.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// `x` of `x·W`: `[rows, d_input]`.
     Rows(Tensor<2>),
-    /// `x` of `x·Wᵀ`, as of an output layer tied to an embedding: `[rows, d_output]`.
+    /// `x` of `x·Wᵀ`, as in an output layer tied to an embedding: `[rows, d_output]`.
     Transposed(Tensor<2>),
     /// Rows of `W` that are looked up: `[rows]`.
     Indices(Tensor<1, Int>),
-    /// Nothing that an estimate can be projected onto.
+    /// An input that no estimate can be projected onto.
     Other,
 }
 
@@ -45,7 +45,7 @@ impl Input {
         }
     }
 
-    /// Whether two uses were given the same. Reads both to the host.
+    /// Whether two uses have the same input. Reads both to the host.
     pub fn is_same(&self, other: &Self) -> bool {
         self.rows() == other.rows()
             && match (self, other) {
@@ -59,7 +59,7 @@ impl Input {
     }
 }
 
-/// What low-rank noise of pairs makes of the rows of one use: `(x_t·b_qk)·a_qk`, its factors apart.
+/// The effect of low-rank noise of pairs on the rows of one use: `(x_t·b_qk)·a_qk`, in separate factors.
 ///
 /// With signs in place of values if the noise says so.
 #[derive(Clone, Debug)]
@@ -70,11 +70,11 @@ pub(crate) struct LowRankRows {
 }
 
 impl LowRankRows {
-    /// Of pairs from 0 on, in float32. Holds 2²⁴ elements of factors at a time, and keeps the products.
+    /// For pairs from 0 on, in float32. Holds 2²⁴ elements of factors at a time, and keeps the products.
     ///
     /// # Panics
     ///
-    /// Panics if the shapes do not fit, the rank is 0, the noise is that of a transpose, or `source` does not hold the noise.
+    /// Panics if the shapes do not fit, the rank is 0, the noise is for a transpose, or `source` does not hold the noise.
     #[track_caller]
     pub fn new(
         input: &Input,
@@ -120,9 +120,9 @@ impl LowRankRows {
         sums.mul_scalar(self.noise.scale)
     }
 
-    /// How far every pair moves what every part makes of the weight, squared and relative to its mean over noise:
-    /// `1/r·Σ_k (x_t·b_qk)²/|x_t|²·|a_qk|²/width`, `[parts, pairs]`. A part of several rows has the mean over them, each with the weight of its square;
-    /// one of zeros is moved by 0.
+    /// How far every pair moves the weight's outputs of every part, squared and relative to its mean over noise:
+    /// `1/r·Σ_k (x_t·b_qk)²/|x_t|²·|a_qk|²/width`, `[parts, pairs]`. A part of several rows has the mean over them, weighted by their squares; a part of zeros
+    /// has 0.
     pub fn power(&self, input: &Input, parts: usize) -> Tensor<2> {
         let (rank, rows) = (self.noise.rank, input.rows() / parts);
         let squares = match input {
@@ -146,7 +146,7 @@ impl LowRankRows {
     }
 }
 
-/// The sum over runs of pairs that hold so many elements each.
+/// The sum over runs of pairs, for pairs of `elements` elements.
 pub(crate) fn in_runs<T: std::ops::Add<Output = T>>(
     pairs: usize,
     elements: usize,
@@ -160,8 +160,8 @@ fn runs(pairs: usize, elements: usize) -> impl Iterator<Item = PairRange> {
     (0..pairs).step_by(most).map(move |first| PairRange::new(first as u32, most.min(pairs - first) as u32))
 }
 
-/// The gradient `[d_input, d_output]` whose part `t` has the product `y_t` with the input of `t` and nothing outside of it:
-/// `Σ_t x_tᵀ·y_t / |x_t|²`, its transpose, or `y_t` in the row that was looked up. A row of zeros gives nothing.
+/// The gradient `[d_input, d_output]` that maps the input of each part `t` to `y_t` and is 0 outside its span. That is
+/// `Σ_t x_tᵀ·y_t / |x_t|²`, its transpose, or `y_t` in the row that was looked up. A row of zeros adds nothing.
 pub(crate) fn spread(y: Tensor<2>, input: &Input, shape: [usize; 2]) -> Tensor<2> {
     match input {
         Input::Rows(x) => on_rows(y, x.clone().cast(DType::F32)),
@@ -197,7 +197,8 @@ pub(crate) fn apart_from(y: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
     y - x * along
 }
 
-/// For every part an orthonormal basis of its rows, in their order: a row that those before it span becomes zeros. Gram–Schmidt, twice for stability.
+/// An orthonormal basis of the rows of every part, in their order; a row in the span of earlier rows becomes zeros. Gram–Schmidt, twice for
+/// stability.
 ///
 /// # Shapes
 ///
@@ -226,8 +227,8 @@ pub fn orthonormal_rows(x: Tensor<3>) -> Tensor<3> {
     Tensor::cat(basis, 1)
 }
 
-/// The components `[parts, 1, width]` of `rest` along the rows of `before`. Products of devices may round their factors to TF32, which leaves of
-/// a dependent row what looks like a direction: `exact` sums in their place.
+/// The components `[parts, 1, width]` of `rest` along the rows of `before`. Products on devices may round their factors to TF32, after which a
+/// dependent row seems to have a new direction: `exact` uses sums instead.
 fn along(rest: Tensor<3>, before: Tensor<3>, exact: bool) -> Tensor<3> {
     if exact {
         let overlap = (rest * before.clone()).sum_dim(2); // [parts, rows before, 1]

@@ -12,8 +12,8 @@ use burn::tensor::Tensor;
 ///
 /// 0 outside of the image. A convolution is these rows times its weight as a matrix ([`MatrixView`](crate::MatrixView)).
 ///
-/// `input` says whether the images are the same for all members: a backend may then remember the patches, because every chunk
-/// of members asks for them again.
+/// `input` says whether all members share the images: a backend may then keep the patches, because every chunk of members
+/// asks for them again.
 ///
 /// # Shapes
 ///

@@ -10,8 +10,8 @@ use burn::tensor::{Int, Tensor};
 ///
 /// `y = W[k] + s·c·B[k]·Aᵀ`, or `W[k] + s·σ·ε[k]`, for every index `k`; `s = ±1` for even and odd members.
 ///
-/// The noise is that of a linear operation with the same weight: with [`LowRankNoise::transposed`](super::LowRankNoise::transposed)
-/// the output layer tied to an embedding sees the same members.
+/// The noise is the same as in a linear operation with the same weight. With
+/// [`LowRankNoise::transposed`](super::LowRankNoise::transposed) the output layer tied to an embedding has the same members.
 ///
 /// # Shapes
 ///
@@ -21,9 +21,9 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if the indices are not a multiple of the members, or `source` does not hold the noise, with both shapes; if there are no
-/// members, the rank is 0, or the noise is that of a transpose or of signs. An index that is no row panics on the CPU and gives NaN or wrong
-/// values elsewhere, as Burn's select does.
+/// Panics, with both shapes, if the indices are not a multiple of the members, or `source` does not hold the noise. Also if there are no
+/// members, the rank is 0, or the noise is for a transpose or counts signs. An index outside the rows panics on the CPU and gives NaN or
+/// wrong values elsewhere, as in Burn's select.
 ///
 /// # Example
 ///

@@ -6,7 +6,7 @@ use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
-/// A vector parameter as every member sees it: `θ + s·σ·ε`.
+/// A vector parameter under every member's noise: `θ + s·σ·ε`.
 ///
 /// # Shapes
 ///

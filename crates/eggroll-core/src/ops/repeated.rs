@@ -5,8 +5,8 @@ use burn::tensor::kind::Basic;
 
 /// `rows`, repeated along the first axis: `[count · rows, ...]`.
 ///
-/// On GPUs Burn's `repeat_dim` of a single row is a view of it, and a `select` that Burn 0.22 fuses reads its indices as if they were copies, behind the
-/// end of that row. A single value is copied here for that reason.
+/// On GPUs Burn's `repeat_dim` of a single row is a view of it. A `select` fused by Burn 0.22 reads such indices as if they were copies, past the end of
+/// that row. A single value is copied here for that reason.
 ///
 /// # Example
 ///

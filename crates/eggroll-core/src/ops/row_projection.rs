@@ -6,21 +6,21 @@ use crate::work::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
-/// Projects the columns of a weight's gradient estimate onto the span of the rows that the layer saw: `Qᵀ·Q·G`, where the
-/// rows of `Q` are an orthonormal basis of the rows of `x`.
+/// Projects the columns of a weight's gradient estimate onto the span of the layer's input rows: `Qᵀ·Q·G`. The rows of
+/// `Q` are an orthonormal basis of the rows of `x`.
 ///
 /// If all members see the same rows `x`, their fitness depends on the noise `E` only through `x·E`. The part of `E` outside
-/// the span of `x` is independent of the fitness and has mean 0, so taking it out of the estimate `Σ f·E` leaves the
-/// expectation as it is and removes its variance: of `d_input · d_output` noisy dimensions `rank(x) · d_output` remain.
+/// the span of `x` is independent of the fitness and has mean 0. Without it, the estimate `Σ f·E` has the same expectation
+/// and less variance: of `d_input · d_output` noisy dimensions, `rank(x) · d_output` remain.
 ///
-/// That is so for Gaussian noise, dense or of any rank. Rademacher and sparse noise outside the span is uncorrelated with `x·E`, but not
-/// independent of it: for a fitness that is not quadratic the plain estimate has a mean of order σ² outside the span, where the
-/// gradient has nothing, and the projection removes that too.
+/// This holds for Gaussian noise, dense or of any rank. Rademacher and sparse noise outside the span is uncorrelated with `x·E`, but not
+/// independent of it. For a fitness that is not quadratic, the plain estimate then has a mean of order σ² outside the span, where the
+/// gradient is 0. The projection removes that too.
 ///
 /// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
 ///
-/// On devices: one launch for the basis of up to 32 rows, six more for every 16 rows behind the first 16 of many (see
-/// `docs/decisions/0026-gpu-kernel-shapes.md`), and two products.
+/// On devices: one launch for the basis of up to 32 rows and two products. With more rows, six more launches for
+/// every 16 rows after the first 16 (see `docs/decisions/0026-gpu-kernel-shapes.md`).
 ///
 /// # Shapes
 ///

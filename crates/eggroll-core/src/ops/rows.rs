@@ -1,7 +1,7 @@
-//! Operations between layers, which no noise enters: activations, a norm, a linear recurrence, causal attention.
+//! Operations between layers, without noise: activations, a norm, a linear recurrence, causal attention.
 //!
-//! A member's forward spends as long in them as in its products if they are made of many small ones. Each of these is one pass in host
-//! memory, on all threads, and ordinary operations elsewhere, which a backend may fuse. Gradients flow through them.
+//! Composed of many small operations, they take as long as the products in a member's forward. Here each is one pass in host memory,
+//! on all threads; elsewhere, ordinary operations that a backend may fuse. Gradients flow through them.
 
 use super::operands::check_causal_attention;
 pub use super::operands::{Activation, CausalAttention};
@@ -97,7 +97,8 @@ pub fn rms_normalized<const D: usize>(x: Tensor<D>, epsilon: f32) -> Tensor<D> {
     Tensor::from_dispatch(normalized(x.into_dispatch(), epsilon))
 }
 
-/// States of a recurrence whose gates see the input only (Feng et al., "Were RNNs All We Needed?", arXiv 2410.01201):
+/// States of a recurrence whose gates depend only on the input (Feng et al., "Were RNNs All We Needed?", arXiv
+/// 2410.01201):
 ///
 /// `h_t = (1 − f_t)·k_t·h_{t−1} + f_t·c_t`, `f = sigmoid(forget)`
 ///
@@ -110,7 +111,7 @@ pub fn rms_normalized<const D: usize>(x: Tensor<D>, epsilon: f32) -> Tensor<D> {
 ///
 /// # Panics
 ///
-/// Panics if the shapes do not fit, with them.
+/// Panics, with the shapes, if they do not fit.
 #[track_caller]
 pub fn gated_recurrence(forget: Tensor<3>, candidate: Tensor<3>, kept: Tensor<2>, state: Tensor<2>) -> Tensor<3> {
     let ([batch, steps, width], found) = (forget.dims(), (candidate.dims(), kept.dims(), state.dims()));
@@ -137,8 +138,8 @@ pub fn gated_recurrence(forget: Tensor<3>, candidate: Tensor<3>, kept: Tensor<2>
 ///
 /// # Panics
 ///
-/// Panics if the shapes differ, the width is 0 or no multiple of the heads (of twice the heads, with rotary positions) or the window is 0, with
-/// the shapes.
+/// Panics, with the shapes, if they differ, the window is 0, or the width is 0 or not a multiple of the heads (of twice the heads, with rotary
+/// positions).
 #[track_caller]
 pub fn causal_attention(query: Tensor<3>, key: Tensor<3>, value: Tensor<3>, attention: CausalAttention) -> Tensor<3> {
     let shapes = [query.dims(), key.dims(), value.dims()];

@@ -1,4 +1,4 @@
-//! Where the noise of an operation comes from.
+//! Sources of an operation's noise.
 
 use crate::rng::TABLE_ADDRESS;
 use crate::rng::key::{NoiseKey, PairRange};
@@ -6,10 +6,10 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::Tensor;
 
-/// Where an operation finds the noise of its pairs.
+/// The source of the noise of an operation's pairs.
 #[derive(Clone, Debug, Default)]
 pub enum NoiseSource {
-    /// Drawn where it is used, the stream of [`crate::rng`] in the distribution of the key. Nothing is held.
+    /// Drawn where it is used: the stream of [`crate::rng`] in the distribution of the key. Nothing is held.
     #[default]
     Drawn,
     /// The same stream, drawn beforehand by [`noise`](super::noise): equal results.
@@ -19,20 +19,19 @@ pub enum NoiseSource {
         /// The pair of the first row.
         first_pair: u32,
     },
-    /// Runs of one table of noise, `[len]`, that all parameters, pairs and generations share: another stream, the noise
-    /// of a pair being the run from [`table_start`] on. Two runs may overlap: a table should be much longer than the noise of
-    /// one pair.
+    /// Runs of one table of noise, `[len]`, that all parameters, pairs and generations share: another stream. The noise of a
+    /// pair is the run from [`table_start`] on. Runs may overlap: a table should be much longer than the noise of one pair.
     Table(Tensor<1>),
 }
 
 impl NoiseSource {
-    /// Whether a pair's noise is its stream of [`crate::rng`]: drawn, or held as it would be drawn.
+    /// Whether a pair's noise is its stream of [`crate::rng`], drawn or held.
     pub fn is_stream(&self) -> bool {
         !matches!(self, Self::Table(_))
     }
 }
 
-/// [`NoiseSource`] as backends see it.
+/// [`NoiseSource`] for backends.
 #[derive(ExtensionType)]
 #[extension_type(fusion: cfg(feature = "cube"))]
 pub enum SourcePrimitive<B: Backend> {
@@ -47,7 +46,7 @@ pub enum SourcePrimitive<B: Backend> {
 /// Runs start at multiples of this: a cache line of f32.
 pub(crate) const TABLE_STEP: usize = 16;
 
-/// First element of the run that is the noise of `pair`, `elements` long, in a table of `len`:
+/// First element of `pair`'s run of `elements` elements in a table of `len`:
 ///
 /// `16·⌊w·n / 2³²⌋`, `n = ⌊(len − elements)/16⌋ + 1`,
 ///

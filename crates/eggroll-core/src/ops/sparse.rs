@@ -1,4 +1,4 @@
-//! Sparse noise: operations composed of gathers, sums of entries and products on the device, whose places are drawn on the host.
+//! Sparse noise: operations composed of gathers, sums of entries and products on the device; the host draws the positions.
 
 use super::checks::{check_linear, check_rows};
 use super::entry_sum::sum_entries;
@@ -11,7 +11,7 @@ use crate::work::counters;
 use crate::work::profile::{self, Component};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-/// Noise of a few entries of a matrix, `σ·N(0, 1)` each: [`crate::rng::sparse`] says where they are.
+/// Noise of a few entries of a matrix, `σ·N(0, 1)` each, at the positions of [`crate::rng::sparse`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SparseNoise {
     /// Address of the draw.
@@ -34,7 +34,7 @@ impl SparseNoise {
     }
 }
 
-/// Entries of sparse noise for a run of pairs, without its scale; those of one pair that meet are added.
+/// Entries of sparse noise for a run of pairs, without its scale. Entries of one pair at the same position add up.
 #[derive(Clone, Debug)]
 pub struct Entries {
     /// Row of every entry: `[pairs, entries]`.
@@ -176,7 +176,7 @@ pub fn sparse_linear(
     let span = profile::span(Component::LowRankPart, 0);
     let delta = entries.product(x.clone(), noise.scale, shape[1], members.input);
     span.end(|| drop(delta.device().sync()));
-    // Kernels make `x·W + b`, the same whatever the chunks: the low-rank operation of pairs that are all baselines.
+    // Kernels make `x·W + b`, the same for any chunks: the low-rank operation with only baselines.
     let silent = LowRankNoise::new(noise.key.with_baselines(1), 1, 0.0);
     low_rank_linear(x, weight, bias, silent, NoiseSource::Drawn, members) + delta
 }
@@ -236,7 +236,7 @@ pub fn sparse_embedding(
 ///
 /// # Panics
 ///
-/// Panics if the noise is that of a transpose or `source` does not hold the noise.
+/// Panics if the noise is for a transpose or `source` does not hold the noise.
 #[track_caller]
 pub fn sparse_estimate(
     weights: Tensor<1>,

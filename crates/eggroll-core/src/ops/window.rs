@@ -1,4 +1,4 @@
-//! Where a convolution's kernel stands.
+//! Positions of a convolution's kernel.
 
 use super::checks::TOO_MANY;
 
@@ -11,7 +11,7 @@ pub struct Window {
     pub stride: [usize; 2],
     /// Distance between two elements of the kernel.
     pub dilation: [usize; 2],
-    /// Zeros before and behind the image.
+    /// Zeros before and after the image.
     pub padding: [(usize, usize); 2],
 }
 

@@ -2,9 +2,9 @@
 //!
 //! # The stream
 //!
-//! A byte `b` of a Philox word gives the value `⌊16·Φ⁻¹((2b' + 257)/512)⌋`, `b' = b mod 128`, negative if `b ≥ 128`: the
-//! quantiles of the normal distribution at the middles of 256 equal shares, cut towards zero as entries of a noise table are. The
-//! values are symmetric, so their mean is exactly 0; the standard deviation is 15.58 and the largest value 46.
+//! A byte `b` of a Philox word gives the value `⌊16·Φ⁻¹((2b' + 257)/512)⌋`, `b' = b mod 128`, negative if `b ≥ 128`. These are
+//! the quantiles of the normal distribution at the middles of 256 equal shares, truncated towards zero like entries of a noise
+//! table. The values are symmetric, so their mean is exactly 0; the standard deviation is 15.58 and the largest value 46.
 //!
 //! Sixteen consecutive blocks make a group of 256 elements, stored word-major: element `e` is byte `e mod 4` of word
 //! `e mod 256 / 64` of block `16·(e / 256) + e mod 64 / 4`. The counter is that of [`super::normal`].

@@ -53,7 +53,7 @@ impl NoiseDistribution {
 /// | counter 0 | block: four Gaussian values, or 128 signs |
 /// | counter 1 | pair `q` |
 /// | counter 2 | noise epoch `t` |
-/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values, bit 26 Rademacher noise, bit 27 places of sparse noise |
+/// | counter 3 | parameter (position in traversal order), below 2²⁴; bit 24 marks positions in a noise table, bit 25 its values, bit 26 Rademacher noise, bit 27 positions of sparse noise |
 /// | key 0, 1 | low and high half of the seed |
 ///
 /// # Example

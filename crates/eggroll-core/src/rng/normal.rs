@@ -28,8 +28,8 @@ pub const STREAM_VERSION: u32 = 1;
 
 /// Largest distance of a normal from the f64 oracle.
 ///
-/// Over all 2²³ radii and all 2²³ angles the worst errors of radius, sine and cosine, with the product's rounding,
-/// cannot make more than 9.3e-7; 8.6e-7 is met, near a radius of 4.8.
+/// Over all 2²³ radii and all 2²³ angles, the worst errors of radius, sine and cosine, with the product's
+/// rounding, add up to at most 9.3e-7. An error of 8.6e-7 occurs, near a radius of 4.8.
 pub const MAX_ERROR: f64 = 9.5e-7;
 
 /// `(−2 ln(1+f) + 2f) / f²` on `[√½−1, √2−1]`, relative error of the logarithm below 3e-8.

@@ -9,9 +9,9 @@
 //!
 //! `1 − 2·bit`, bit `31 − e % 512 / 16` of word `e % 2048 / 512` of block `16·(e / 2048) + e % 16`.
 //!
-//! So sixteen consecutive elements are one bit of sixteen consecutive blocks: a vector of words, its top bits moved into the
-//! signs of ones, then shifted left by one for the next sixteen. Every instruction set and device gives the same values, and
-//! so does the oracle ([`crate::testing::reference::rademacher`]), exactly.
+//! So sixteen consecutive elements are one bit of sixteen consecutive blocks. In a vector of words, the top bits become the
+//! signs of ones; a shift left by one gives the next sixteen. Every instruction set and device gives the same values, and so
+//! does the oracle ([`crate::testing::reference::rademacher`]), exactly.
 
 use crate::rng::group::BLOCKS;
 use crate::rng::key::{NoiseDistribution, NoiseKey};

@@ -4,8 +4,8 @@
 //!
 //! The sparse noise of one `(seed, parameter, generation, pair)` in a matrix `[d_input, d_output]` has `max(d_input, d_output)`
 //! entries ([`count`]), drawn with replacement. The value of entry `j` is element `j` of the pair's ordinary stream
-//! ([`super::normal`], [`super::rademacher`]); where it stands comes from blocks at counters that have bit 27 of word 3 set, two
-//! entries from a block:
+//! ([`super::normal`], [`super::rademacher`]). Its position comes from blocks at counters with bit 27 of word 3 set, two entries
+//! from a block:
 //!
 //! `row = ⌊w·d_input / 2³²⌋`, `column = ⌊w'·d_output / 2³²⌋`, words `2·(j mod 2)` and the next of block `⌊j/2⌋`.
 //!

@@ -1,4 +1,4 @@
-//! What a kernel of episodes is given, and what it returns.
+//! Input and output of a kernel of episodes.
 
 use super::program::{Program, Symbol};
 use crate::rollout::layer::ChainLayer;
@@ -13,7 +13,7 @@ pub struct Dynamics {
     transition: Program,
 }
 
-/// What follows a step.
+/// The result of a step.
 #[derive(Clone, Debug)]
 pub struct SymbolicStep {
     /// The next state.
@@ -25,7 +25,8 @@ pub struct SymbolicStep {
 }
 
 impl Dynamics {
-    /// The programs of an environment with states of `state` floats and actions of `action`; of discrete actions that is one, the index.
+    /// The programs of an environment with states of `state` floats and actions of `action` floats: one, the index, for discrete
+    /// actions.
     ///
     /// # Panics
     ///
@@ -57,7 +58,7 @@ impl Dynamics {
         self.action
     }
 
-    /// From a state to what a policy sees of it.
+    /// From a state to its observation.
     pub fn observation(&self) -> &Program {
         &self.observation
     }
@@ -94,8 +95,8 @@ pub struct DeviceEpisodes<'a> {
     pub bounds: [f32; 2],
     /// The states that episodes begin with: `[episodes, state_size]`.
     pub starts: &'a [f32],
-    /// For sampled heads, where the draws of every episode come from: words `[seed low, seed high, c₂, c₃]`. Both members of pair `q` at step
-    /// `s` take the high 24 bits of word `q mod 4` of the Philox block at the counter `(q / 4, s, c₂, c₃)`.
+    /// For sampled heads, the source of every episode's draws: words `[seed low, seed high, c₂, c₃]`. Both members of pair `q` at step `s`
+    /// use the high 24 bits of word `q mod 4` of the Philox block at the counter `(q / 4, s, c₂, c₃)`.
     pub draws: &'a [[u32; 4]],
     /// How observations are normalized, if they are.
     pub scaling: Option<DeviceScaling<'a>>,
@@ -112,20 +113,20 @@ pub struct DeviceScaling<'a> {
     pub mean: &'a [f32],
     /// For every value of an observation.
     pub scale: &'a [f32],
-    /// For every value of an observation, what the distances that are summed up are measured from: near the observations, so that their spread
-    /// is left of the sums.
+    /// For every value of an observation, the origin of the distances that are summed up. It is near the observations, so the sums do not lose
+    /// their spread to rounding.
     pub center: &'a [f32],
-    /// Bound of what is seen.
+    /// Bound of the scaled observation.
     pub limit: f32,
     /// Observations with a value farther from the mean, or NaN, are in no sum.
     pub farthest: f32,
 }
 
-/// What has been run.
+/// The outcome of episodes.
 #[derive(Clone, Debug)]
 pub struct DeviceRows {
-    /// For every episode, member after member: its return, its length, and with a scaling, for every value `d = o − center` of its
-    /// observations the sums of `d` and then of `d²`, and the number of observations that are left out of these.
+    /// For every episode, member after member: its return and its length. With a scaling, the sums of `d = o − center` follow for
+    /// every value of an observation, then the sums of `d²`, then the number of observations left out of them.
     pub rows: Vec<f32>,
     /// The parameters of the policy.
     pub parameters: Vec<ParamId>,
@@ -137,7 +138,7 @@ impl DeviceEpisodes<'_> {
         self.starts.len() / self.dynamics.state.max(1)
     }
 
-    /// Refuses layers that do not fit the environment, and parts of other sizes.
+    /// Refuses layers that do not fit the environment, and parts of wrong sizes.
     #[track_caller]
     pub(crate) fn check(&self, layers: &[ChainLayer]) {
         let seen = self.dynamics.observation.outputs().len();

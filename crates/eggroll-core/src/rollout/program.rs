@@ -1,4 +1,4 @@
-//! Straight-line programs of float32 operations: physics as data, so that a kernel can be made of it.
+//! Straight-line programs of float32 operations: physics as data, from which kernels are made.
 
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Sub};
@@ -39,7 +39,7 @@ pub enum Operator {
     Select,
 }
 
-/// One operation: operands are numbers of earlier operations, if nothing else is said of them.
+/// One operation; operands are numbers of earlier operations, unless the operator says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operation {
     /// What is done.
@@ -50,7 +50,7 @@ pub struct Operation {
 
 /// A function from floats to floats without branches and loops, in static single assignment.
 ///
-/// It is [traced](Self::trace): code that is generic over its numbers runs once on [`Symbol`]s, which write down what is done to them.
+/// It is [traced](Self::trace): code that is generic over its numbers runs once on [`Symbol`]s, which record their operations.
 ///
 /// # Example
 ///
@@ -70,7 +70,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of a function of so many inputs.
+    /// The program of a function with `inputs` inputs.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ impl Program {
         self.inputs
     }
 
-    /// The operations, each after those it needs.
+    /// The operations, each after its operands.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
@@ -102,11 +102,11 @@ impl Program {
         &self.outputs
     }
 
-    /// Runs it on the host: what kernels are compared with.
+    /// Runs it on the host, as the reference for kernels.
     ///
     /// # Panics
     ///
-    /// Panics if there are fewer inputs than it has.
+    /// Panics if there are too few inputs.
     pub fn evaluate(&self, inputs: &[f32]) -> Vec<f32> {
         let mut values: Vec<f32> = Vec::with_capacity(self.operations.len());
         let flag = |holds: bool| if holds { 1.0 } else { 0.0 };
@@ -134,7 +134,7 @@ impl Program {
     }
 }
 
-/// A number that writes down what is done to it; see [`Program::trace`].
+/// A number that records its operations; see [`Program::trace`].
 #[derive(Clone, Debug)]
 pub struct Symbol {
     tape: Rc<RefCell<Vec<Operation>>>,
@@ -142,7 +142,7 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// What is computed already is not computed again.
+    /// Equal operations are recorded once.
     fn record(tape: &Rc<RefCell<Vec<Operation>>>, operator: Operator, operands: [usize; 3]) -> Self {
         let operation = Operation { operator, operands };
         let mut operations = tape.borrow_mut();

@@ -12,7 +12,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
 use std::rc::Rc;
 
-/// The perturbation that `param` is under on this thread now, if any. A module asks with its own field, not with a clone of it: clones with
+/// The current perturbation of `param` on this thread, if any. A module asks with its own field, not with a clone of it: clones with
 /// `no_grad()` have none.
 ///
 /// # Panics
@@ -26,11 +26,12 @@ pub fn active<T: ParameterTensor>(param: &Param<T>) -> Option<ActiveParameter> {
     }
 }
 
-/// [`active`], or why the field cannot be told from a clone.
+/// [`active`], or an error if the field cannot be told from a clone.
 ///
 /// # Errors
 ///
-/// [`CloneError`] if the scope has met as many fields of this identifier as the model has, or one with other values.
+/// [`CloneError`] if the scope has already met all fields of this identifier that the model has, or one with other
+/// values.
 pub fn try_active<T: ParameterTensor>(param: &Param<T>) -> Result<Option<ActiveParameter>, CloneError> {
     let active = FRAMES.with_borrow(|frames| {
         frames.iter().rev().find_map(|frame| {
@@ -48,7 +49,7 @@ pub fn try_active<T: ParameterTensor>(param: &Param<T>) -> Result<Option<ActiveP
 /// The bias of a linear layer: the values, and the parameter if it is perturbed.
 pub type Bias = (Tensor<1>, Option<ActiveParameter>);
 
-/// What an integer operation was given for a parameter.
+/// The input of an integer operation for a parameter.
 #[derive(Debug)]
 pub enum IntegerInput {
     /// Rows that multiply it: `[rows, d_input]`.
@@ -57,7 +58,7 @@ pub enum IntegerInput {
     Transposed(Tensor<2, Int>),
     /// Rows of it that are looked up.
     Indices(Tensor<1, Int>),
-    /// Nothing that an estimate can be projected onto.
+    /// An input that no estimate can be projected onto.
     Other,
 }
 
@@ -69,7 +70,7 @@ pub struct ActiveParameter {
 }
 
 impl ActiveParameter {
-    /// Whether the parameter has `no_grad()`, in the model and in clones: it has no noise, and the rows may be those of a teacher.
+    /// Whether the parameter has `no_grad()`, in the model and in clones: it has no noise, and the rows may belong to a teacher.
     pub fn is_inactive(&self) -> bool {
         self.frame.perturbation.table.is_inactive(self.position)
     }
@@ -93,11 +94,11 @@ impl ActiveParameter {
         has_noise.then(|| self.frame.perturbation.integer(self.position, self.frame.pairs)).flatten()
     }
 
-    /// Checks that `rows`, which an operation is about to take as those of all members, were made so.
+    /// Checks that `rows`, which an operation is about to distribute over all members, were made as rows of members.
     ///
     /// # Panics
     ///
-    /// Panics if there are none, or if nothing in the scope was noted by [`note_rows`](super::note_rows) that they can come from.
+    /// Panics if there are none, or if no rows noted in the scope by [`note_rows`](super::note_rows) can be their source.
     #[track_caller]
     pub fn check_rows(&self, rows: usize) {
         self.refuse_empty(&[rows]);
@@ -105,7 +106,7 @@ impl ActiveParameter {
             return;
         }
         let Some(noted) = self.frame.noted.take() else { return };
-        // Only the first rows come from the program: those of later operations come from them.
+        // Only the first rows come from the program; rows of later operations derive from them.
         assert!(
             noted.iter().any(|noted| *noted > 0 && rows.is_multiple_of(*noted)),
             "the {rows} rows that forward was given for \"{}\" were never repeated for the {} members of the chunk{}: \
@@ -117,7 +118,7 @@ impl ActiveParameter {
         );
     }
 
-    /// [`check_rows`](Self::check_rows) of rows that are not shared; shared ones are made into rows of members.
+    /// [`check_rows`](Self::check_rows) for rows that are not shared; shared rows are expanded to rows of members.
     #[track_caller]
     pub fn check_input(&self, input: InputRows, rows: usize) {
         match input {
@@ -129,7 +130,7 @@ impl ActiveParameter {
         }
     }
 
-    /// Refuses an input of this shape if it has no values: nothing could be said of a member by it.
+    /// Refuses an input of this shape if it has no values, since no member could be scored by it.
     ///
     /// # Panics
     ///
@@ -143,15 +144,15 @@ impl ActiveParameter {
         );
     }
 
-    /// Refuses rows as shared ones that are as many as a layer has returned for all members: every member would be given all members' rows.
+    /// Refuses shared rows that already belong to the members, by their number: every member would get all members' rows.
     #[track_caller]
     fn check_shared(&self, rows: usize) {
         let members = self.frame.pairs.members();
         assert!(
             !self.frame.checks || !self.frame.returned.get().contains(&rows) || rows == 0,
             "the {rows} rows that forward_shared was given for \"{}\" are as many as a layer has returned for the {members} members of \
-             the chunk: rows that belong to the members go to forward. If all members share these rows, apply this layer before those \
-             that return rows of members",
+             the chunk: rows that belong to the members go to forward. If all members share these rows, apply this layer before \
+             layers that return rows of members",
             self.frame.perturbation.table.entries()[self.position].path,
         );
     }
@@ -168,7 +169,7 @@ impl ActiveParameter {
         self.frame.pairs
     }
 
-    /// A linear layer whose weight this parameter is; see [`ParameterNoise::linear`].
+    /// A linear layer with this parameter as its weight; see [`ParameterNoise::linear`].
     ///
     /// # Panics
     ///
@@ -213,7 +214,7 @@ impl ActiveParameter {
         y
     }
 
-    /// `x·Wᵀ` for the weight `[d_output, d_input]` that this parameter is; see [`ParameterNoise::linear_transposed`].
+    /// `x·Wᵀ` with this parameter as the weight `[d_output, d_input]`; see [`ParameterNoise::linear_transposed`].
     ///
     /// # Panics
     ///
@@ -229,7 +230,7 @@ impl ActiveParameter {
         y
     }
 
-    /// Rows of the weight that this parameter is; see [`ParameterNoise::embedding`].
+    /// Rows of this parameter as a weight; see [`ParameterNoise::embedding`].
     ///
     /// # Panics
     ///
@@ -241,7 +242,7 @@ impl ActiveParameter {
         self.moved(self.rows(indices, weight, input))
     }
 
-    /// The weight that this parameter is as every member sees it, for what needs its values: `[d_input, d_output]` to
+    /// This parameter as a weight under every member's noise, for uses that need its values: `[d_input, d_output]` to
     /// `[members · d_input, d_output]`.
     #[track_caller]
     pub fn matrix(&self, weight: Tensor<2>) -> Tensor<2> {
@@ -260,7 +261,7 @@ impl ActiveParameter {
         y
     }
 
-    /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`ParameterNoise::vector`].
+    /// This parameter, `vector`, under every member's noise: `[n]` to `[members, n]`; see [`ParameterNoise::vector`].
     pub fn vector(&self, vector: &Param<Tensor<1>>) -> Tensor<2> {
         self.vector_of(vector.val())
     }
@@ -274,7 +275,7 @@ impl ActiveParameter {
         values
     }
 
-    /// Notes what the first member gives the parameter, if inputs are noted, and whether the other one gives something else.
+    /// If inputs are noted, notes the first member's input of the parameter, and whether the other member's differs.
     fn note_input<const D: usize, K: Basic>(
         &self,
         input: InputRows,
@@ -294,7 +295,7 @@ impl ActiveParameter {
         inputs.acts_later |= self.frame.acts_later.get();
     }
 
-    /// Notes what an integer operation was given for the parameter, if inputs are noted: `given` is not called otherwise.
+    /// Notes the input of an integer operation for the parameter, if inputs are noted; otherwise `given` is not called.
     pub fn note_integers(&self, given: impl FnOnce() -> IntegerInput) {
         if self.frame.inputs.is_none() {
             return;
@@ -308,7 +309,7 @@ impl ActiveParameter {
         }
     }
 
-    /// What an integer operation made of the parameter, with the rows that the scope [moves](super::MovedRows).
+    /// The output of an integer operation with this parameter, with the rows that the scope [moves](super::MovedRows).
     pub fn moved_integers(&self, y: Tensor<2, Int>) -> Tensor<2, Int> {
         if self.frame.moves.is_none() {
             return y;
@@ -317,7 +318,7 @@ impl ActiveParameter {
         self.moved(y.float().cast(DType::F32)).round().clamp(-INT8_LIMIT, INT8_LIMIT).int().cast(dtype)
     }
 
-    /// What a use of the parameter returns, with the rows that the scope [moves](super::MovedRows).
+    /// The output of a use of the parameter, with the rows that the scope [moves](super::MovedRows).
     fn moved(&self, y: Tensor<2>) -> Tensor<2> {
         match &self.frame.moves {
             Some(moves) => moves.apply(self.position, self.frame.pairs.members(), y),
@@ -325,7 +326,7 @@ impl ActiveParameter {
         }
     }
 
-    /// Notes a use that gives no rows to project onto.
+    /// Notes a use without rows to project onto.
     fn note_other(&self) {
         if let Some(inputs) = &self.frame.inputs {
             inputs.borrow_mut()[self.position].uses.push(Input::Other);

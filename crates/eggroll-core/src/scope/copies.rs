@@ -9,9 +9,9 @@ use burn::module::Param;
 /// The fields through which a program has reached one parameter.
 #[derive(Debug, Default)]
 pub(crate) struct ReachedFields {
-    /// Those of the model.
+    /// Fields of the model.
     own: Vec<Field>,
-    /// Those of clones without gradient.
+    /// Fields of clones without gradient.
     plain: Vec<Field>,
 }
 
@@ -44,7 +44,7 @@ impl ReachedFields {
             return Ok(false);
         }
         let (entry, fields) = (&table.entries()[position], table.fields(position));
-        // Without noise a clone is not told from the model, nor does it need to be.
+        // Without noise a clone is not distinguished from the model, nor does it need to be.
         let is_full = self.own.len() >= fields;
         if entry.role != Role::Frozen {
             let path = || entry.path.clone();
@@ -70,14 +70,14 @@ impl ReachedFields {
     }
 }
 
-/// A parameter that is reached through more fields than the model has: some are those of a clone, which keeps the identifiers.
+/// A parameter that is reached through more fields than the model has: some belong to a clone, which keeps the identifiers.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloneError {
     /// Of floats.
     #[error(
         "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
-         identifiers. Call no_grad() on a clone that is a model of its own, as a frozen teacher: it computes without noise then; or compute its \
+         identifiers. Call no_grad() on a clone that is a separate model, as a frozen teacher: it computes without noise then; or compute its \
          output before evaluate. In place of a clone that is to have noise, use the model by reference"
     )]
     Floats {
@@ -89,7 +89,7 @@ pub enum CloneError {
     /// Of integers.
     #[error(
         "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
-         identifiers. Compute the output of a clone that is a model of its own, as a frozen teacher, before evaluate: integer parameters do \
+         identifiers. Compute the output of a clone that is a separate model, as a frozen teacher, before evaluate: integer parameters do \
          not say whether they have no_grad(). In place of a clone that is to have noise, use the model by reference"
     )]
     Integers {

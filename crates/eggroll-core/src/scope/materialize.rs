@@ -18,21 +18,20 @@ impl Perturbation {
     /// - `clip(θ + ⌊s·N / 2^(4 + sigma shift)⌋)` for integers, `N = B·Aᵀ` or the product of two draws, `s = ±1`;
     /// - `θ` where they are frozen.
     ///
-    /// The noise is that of the perturbed operations, so that a model's members are the same either way: up to the order of
-    /// float sums, and exactly for the integer tables and vectors of recurrent models. Those of a transformer, which rounds to nearest, may differ by
-    /// one. An integer product `x·W` differs: the perturbed operation
-    /// shifts `(x·B)·Aᵀ` once, a weight that is formed has been shifted element by element.
+    /// The noise is the same as in the perturbed operations, and so are a model's members. They agree up to the order of float sums, and exactly for
+    /// the integer tables and vectors of recurrent models. In a transformer, which rounds to nearest, integer values may differ by one. An integer
+    /// product `x·W` differs: the perturbed operation shifts `(x·B)·Aᵀ` once, but a formed weight has been shifted element by element.
     ///
-    /// A weight that is formed also rounds to its type: in half precision small noise on large weights is lost, which the
-    /// perturbed operations keep.
+    /// A formed weight also rounds to its type: in half precision, small noise on large weights is lost, while the
+    /// perturbed operations keep it.
     ///
-    /// Parameters keep their identifiers, a tied parameter stays tied. A clone of the model in a field of `model`, as a frozen teacher, stays as it
-    /// is if it has `no_grad()` ([identifiers](crate::ParameterTable#identifiers)). Holds one pair's noise of all parameters while it runs.
+    /// Parameters keep their identifiers, and tied parameters stay tied. A clone of the model in a field of `model`, such as a frozen teacher, does
+    /// not change if it has `no_grad()` ([identifiers](crate::ParameterTable#identifiers)). Holds one pair's noise of all parameters while it runs.
     ///
     /// # Panics
     ///
-    /// Panics if `model` is not the one that the perturbation's table was made of, with the first parameter that differs; with the
-    /// [`CloneError`] if it has a clone without `no_grad()`.
+    /// Panics if the perturbation's table was not made of `model`, with the first parameter that differs. Panics with the
+    /// [`CloneError`] if `model` has a clone without `no_grad()`.
     #[track_caller]
     pub fn materialize<M: Module>(&self, model: &M, pair: u32) -> [M; 2] {
         let count = self.table.entries().len();
@@ -72,7 +71,7 @@ struct Materialize<'a> {
     floats: Vec<Option<Tensor<1>>>,
     /// Both members' values of integer parameters, `[2, elements]`, by position.
     integers: Vec<Option<Tensor<2, Int>>>,
-    /// Those of the model, by position.
+    /// Fields of the model, by position.
     fields: Vec<ReachedFields>,
     /// The positions that the first member has found, for the second.
     positions: VecDeque<Option<usize>>,
@@ -80,7 +79,7 @@ struct Materialize<'a> {
 }
 
 impl Materialize<'_> {
-    /// The position of a parameter that is to be perturbed; the second member asks in the order of the first.
+    /// The position of a parameter to perturb; the second member asks in the order of the first.
     fn position<T: ParameterTensor>(&mut self, param: &Param<T>) -> Option<usize> {
         if self.member == 1 {
             return self.positions.pop_front().flatten();

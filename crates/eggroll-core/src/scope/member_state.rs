@@ -4,9 +4,9 @@ use burn::tensor::Tensor;
 use burn::tensor::kind::Basic;
 use std::ops::Range;
 
-/// A value that has a row for every member of a population: can be cut into chunks and put together again.
+/// Per-member state that splits and joins by member range.
 pub trait MemberState: Clone + Send + Sync {
-    /// Whether there is anything in it.
+    /// Whether it has rows.
     const HAS_ROWS: bool = true;
 
     /// The rows of some members.
@@ -39,7 +39,7 @@ where
     }
 }
 
-/// One after the other, as of the layers of a model.
+/// One state after the other, for example of the layers of a model.
 impl<T: MemberState> MemberState for Vec<T> {
     fn rows(&self, members: Range<usize>) -> Self {
         self.iter().map(|part| part.rows(members.clone())).collect()

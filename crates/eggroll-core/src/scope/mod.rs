@@ -1,21 +1,21 @@
 //! The scope in which a model is a population: modules look up here how their parameters are perturbed.
 //!
-//! Inside [`Perturbation::run`] a module that asks [`active`] for one of its parameters gets the perturbation of the
-//! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
-//! `forward(x)` unchanged. The scope is thread-local and restored on panic. A parameter is found by its identifier, which clones share:
-//! [`ParameterTable`](crate::ParameterTable#identifiers) says which of them are perturbed.
+//! Inside [`Perturbation::run`], a module that asks [`active`] for one of its parameters gets the perturbation of the parameter's
+//! strategy. Outside it gets `None` and computes as in `burn::nn`. This keeps `forward(x)` unchanged. The scope is thread-local and
+//! restored on panic. A parameter is found by its identifier, which clones share: [`ParameterTable`](crate::ParameterTable#identifiers)
+//! says which of them are perturbed.
 //!
 //! # Pools
 //!
-//! A thread of a rayon pool that waits for others takes up any other job of the pool, which is no member of the scope
-//! that the thread waits under. So does the only thread of a pool while it waits for another pool. [`suspended`]
-//! takes the scope away for such a wait. It covers all that eggroll waits for: evaluations inside of evaluations,
-//! perturbed layers of every noiser on every backend, the CPU kernels of all other operations, and host environments
-//! of rollouts. It does not cover what the program itself waits for inside the scope, Burn's operations on a CPU
-//! included (products, activations, sums). A job that is taken up there and asks for a parameter of the scope is
-//! perturbed, and nothing notices. Call `evaluate` outside of pools that run other jobs with the same model, or wrap
-//! the wait in [`suspended`]. A job that evaluates the same model is refused. Chunks of members are safe: each begins
-//! in [`Enclosing::run`], outside of all scopes of its thread. Threads outside of pools take up no jobs.
+//! A rayon thread that waits for others may take any other job of its pool, and that job does not belong to the scope
+//! that the thread waits under. The only thread of a pool does so too while it waits for another pool. [`suspended`]
+//! removes the scope for such a wait. Eggroll uses it for all its own waits: in evaluations inside of evaluations,
+//! perturbed layers of every noiser on every backend, other CPU kernels, and host environments of rollouts. It does
+//! not cover waits of the program itself inside the scope, including Burn's operations on a CPU (products,
+//! activations, sums). If a job taken there asks for a parameter of the scope, it is perturbed, and nothing detects
+//! that. Call `evaluate` outside of pools that run other jobs with the same model, or wrap the wait in [`suspended`].
+//! A job that evaluates the same model is refused. Chunks of members are safe: each begins in [`Enclosing::run`],
+//! outside of all scopes of its thread. Threads outside of pools take no jobs.
 
 mod active;
 mod copies;
@@ -56,7 +56,7 @@ pub struct Perturbation {
     pub seed: u64,
     /// Noise epoch `t`.
     pub generation: u32,
-    /// Noise scale σ: that of every parameter, but for [its own factors](ParameterTable::sigma_of).
+    /// Noise scale σ of every parameter, before [its own factors](ParameterTable::sigma_of).
     pub sigma: f64,
     /// Noise that is held instead of drawn.
     pub held: Arc<MaterializedNoise>,
@@ -78,7 +78,7 @@ impl Perturbation {
         }
     }
 
-    /// The noise of `param`, which need not be in a scope; `None` if it is not of the model.
+    /// The noise of `param`, which need not be in a scope; `None` if it does not belong to the model.
     pub(crate) fn noise_of<T: ParameterTensor>(&self, param: &Param<T>) -> Option<ParameterNoise> {
         let position = self.table.position(param.id).filter(|position| !self.table.is_clone(*position, param))?;
         Some(self.parameter(position))
@@ -127,8 +127,9 @@ impl Perturbation {
         self.run_frame(pairs, Noting::default(), f)
     }
 
-    /// [`run`](Self::run), where rows that perturbed operations are given must have been noted as rows of members before
-    /// ([`note_rows`]): shared rows whose number divides by the members are refused. `rows` are noted already.
+    /// [`run`](Self::run) with a check of rows: inputs of perturbed operations must have been noted as rows of members
+    /// ([`note_rows`]). Shared rows whose number is a multiple of the members are thus refused. `rows` are noted
+    /// already.
     ///
     /// # Panics
     ///
@@ -138,7 +139,7 @@ impl Perturbation {
         self.run_frame(pairs, Noting { rows: Some(rows.into_iter().collect()), ..Noting::default() }, f)
     }
 
-    /// Runs `f` as the two members of `pair` without noise; returns what they gave every parameter, by position in the table.
+    /// Runs `f` as the two members of `pair` without noise; returns the inputs of every parameter, by position in the table.
     ///
     /// # Panics
     ///
@@ -151,8 +152,8 @@ impl Perturbation {
         (result, Unperturbed { inputs: scope.inputs, depends_on_members: scope.depends_on_members })
     }
 
-    /// Runs `f` as the members of `pairs` without noise. What layers make of the rows of `moved` is moved by about its own size: members that
-    /// score differently then depend on these rows.
+    /// Runs `f` as the members of `pairs` without noise. The outputs of layers for the rows of `moved` are moved by about their own size:
+    /// members whose score changes depend on these rows.
     ///
     /// # Panics
     ///
@@ -206,7 +207,7 @@ pub struct ScopeUse {
     pub fields: Vec<Option<Field>>,
     /// Bytes that perturbed operations returned: measures what a member costs in memory.
     pub output_bytes: usize,
-    /// What parameters were given, of [`Unperturbed`].
+    /// Inputs of parameters, for [`Unperturbed`].
     inputs: Vec<Inputs>,
     depends_on_members: bool,
 }
@@ -214,16 +215,16 @@ pub struct ScopeUse {
 /// A forward without noise.
 #[derive(Clone, Debug)]
 pub struct Unperturbed {
-    /// What every parameter was given, by position in the table.
+    /// Inputs of every parameter, by position in the table.
     pub inputs: Vec<Inputs>,
     /// Whether the program asked which members these are ([`note_members_asked`]): others may have other data.
     pub depends_on_members: bool,
 }
 
-/// What a forward without noise gave a parameter: the rows that estimates are projected onto.
+/// Inputs of a parameter in a forward without noise: the rows that estimates are projected onto.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// Of every use, in order, of the first member.
+    /// The first member's input of every use, in order.
     pub uses: Vec<Input>,
     /// Whether the members differ in them.
     pub differ: bool,
@@ -244,7 +245,7 @@ pub enum ParameterUse {
 }
 
 impl ParameterUse {
-    /// That of so many parameters that were not used. (Copies of a value would make memory checkers report the bytes that only other
+    /// The entry of this many unused parameters. (Copies of a value would make memory checkers report the bytes that only other
     /// variants have.)
     pub fn of_none(parameters: usize) -> Vec<Self> {
         std::iter::repeat_with(Self::default).take(parameters).collect()
@@ -263,12 +264,12 @@ impl ParameterUse {
     }
 }
 
-/// What a scope notes of the uses of its parameters, and does to them beside noise.
+/// What a scope notes about the uses of its parameters, and applies to them apart from noise.
 #[derive(Default)]
 struct Noting {
-    /// Leading sizes of what is rows of members already, if rows are checked.
+    /// Leading sizes of known rows of members, if rows are checked.
     rows: Option<Vec<usize>>,
-    /// What parameters are given.
+    /// Whether inputs of parameters are noted.
     inputs: bool,
     /// Rows that are moved, in place of noise.
     moves: Option<Moves>,
@@ -278,15 +279,16 @@ struct Noting {
 struct Frame {
     perturbation: Perturbation,
     pairs: PairRange,
-    /// What parameters are given, if it is noted.
+    /// Inputs of parameters, if they are noted.
     inputs: Option<RefCell<Vec<Inputs>>>,
     acts_later: Cell<bool>,
     depends_on_members: Cell<bool>,
     /// Rows that are moved.
     moves: Option<Moves>,
-    /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.
+    /// Leading sizes of known rows of members; `None` once rows are known to belong to members, or if they are not
+    /// checked.
     noted: RefCell<Option<Vec<usize>>>,
-    /// Whether rows are checked, and numbers of rows that linear layers have returned for all members: the last ones.
+    /// Whether rows are checked, and the last numbers of rows that linear layers have returned for all members.
     checks: bool,
     returned: Cell<[usize; 4]>,
     uses: RefCell<Vec<ParameterUse>>,
@@ -296,7 +298,7 @@ struct Frame {
 
 thread_local! {
     static FRAMES: RefCell<Vec<Rc<Frame>>> = const { RefCell::new(Vec::new()) };
-    /// The models of [`Enclosing`] that this thread's job was given.
+    /// The models of [`Enclosing`] for this thread's job.
     static ENCLOSING: RefCell<Vec<Arc<ParameterTable>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -329,7 +331,7 @@ pub fn is_active() -> bool {
     FRAMES.with_borrow(|frames| !frames.is_empty())
 }
 
-/// Notes that a tensor of so many leading rows holds rows of members, for the scope of this thread, if there is one.
+/// Notes for the scope of this thread, if there is one, that a tensor with this leading size holds rows of members.
 pub fn note_rows(rows: usize) {
     FRAMES.with_borrow(|frames| {
         if let Some(frame) = frames.last() {
@@ -338,17 +340,17 @@ pub fn note_rows(rows: usize) {
     });
 }
 
-/// Notes that the program has asked which members the scope of this thread has: their data may depend on it.
+/// Notes that the program has asked for the members of this thread's scope: their data may depend on it.
 pub fn note_members_asked() {
     FRAMES.with_borrow(|frames| frames.iter().for_each(|frame| frame.depends_on_members.set(true)));
 }
 
-/// Runs a layer whose outputs act on later steps of its sequence, as keys, values and the inputs of a recurrence do: where every step has a
-/// score, its weights are credited with later ones too. Outside of scopes it changes nothing.
+/// Runs a layer whose outputs act on later steps of its sequence, such as keys, values and the inputs of a recurrence. If every step has a
+/// score, its weights are credited with later scores too. Outside of scopes it changes nothing.
 ///
-/// A layer that is used once for each step, in order of time, is given one row for each sequence then.
+/// A layer that is used once for each step, in order of time, must then get one row for each sequence.
 ///
-/// `eggroll-nn`'s attention and recurrent layers use it; use it in your own.
+/// `eggroll-nn`'s attention and recurrent layers use it; use it in your own layers too.
 ///
 /// # Example
 ///
@@ -369,26 +371,27 @@ pub fn acts_later<R>(layer: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `wait` outside of all scopes of this thread, and brings them back afterwards, also on panic: for code inside a scope that
-/// waits for a rayon pool, where this thread may take up a job that is no member.
+/// Runs `wait` outside of all scopes of this thread, and restores them afterwards, also on panic. For code inside a scope that
+/// waits for a rayon pool: this thread may take a job there that does not belong to the scope.
 pub fn suspended<R>(wait: impl FnOnce() -> R) -> R {
     Enclosing::default().run(wait)
 }
 
-/// The models whose evaluations enclose a place in the program: an evaluation takes them along to its jobs, whichever threads these run on.
-/// Inside of its jobs they compute plainly, and cannot be evaluated once more.
+/// The models whose evaluations enclose a point of the program. An evaluation passes them to its jobs, on any thread. In these jobs the
+/// models are plain, and cannot be evaluated again.
 #[derive(Clone, Debug, Default)]
 pub struct Enclosing(Vec<Arc<ParameterTable>>);
 
 impl Enclosing {
-    /// Those of this thread.
+    /// The enclosing models of this thread.
     pub fn here() -> Self {
         let mut tables = ENCLOSING.with_borrow(Clone::clone);
         FRAMES.with_borrow(|frames| tables.extend(frames.iter().map(|frame| frame.perturbation.table.clone())));
         Self(tables)
     }
 
-    /// Runs `job` inside of these evaluations, and outside of all scopes of this thread, which come back afterwards, also on panic.
+    /// Runs `job` inside of these evaluations, and outside of all scopes of this thread, which are restored afterwards, also on
+    /// panic.
     pub fn run<R>(&self, job: impl FnOnce() -> R) -> R {
         struct Before(Vec<Rc<Frame>>, Vec<Arc<ParameterTable>>);
 

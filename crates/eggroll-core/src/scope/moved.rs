@@ -1,4 +1,4 @@
-//! Members without noise, some of whose rows are moved: what depends on a row?
+//! Members without noise, with some rows moved: finds what depends on a row.
 
 use burn::tensor::{Tensor, TensorData};
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ pub struct MovedRows {
     pub direction: usize,
 }
 
-/// What a scope moves.
+/// The rows that a scope moves.
 #[derive(Debug)]
 pub(super) struct Moves {
     rows: Vec<MovedRows>,
@@ -30,7 +30,7 @@ impl Moves {
         Self { rows, uses: RefCell::new(vec![0; parameters]) }
     }
 
-    /// What a use of the parameter at `position` returns, `[members · rows, width]`, with its rows moved.
+    /// The output of a use of the parameter at `position`, `[members · rows, width]`, with its rows moved.
     pub fn apply(&self, position: usize, members: usize, mut y: Tensor<2>) -> Tensor<2> {
         let number = {
             let used = &mut self.uses.borrow_mut()[position];
@@ -46,7 +46,7 @@ impl Moves {
             let before = y.clone().slice_dim(0, rows.clone());
             let size: f32 = before.clone().abs().mean().into_scalar();
             let size = if size.is_finite() && size > 0.0 { size } else { 1.0 };
-            // Another number in every column: no norm and no sum takes it out.
+            // A different number in every column: no norm and no sum cancels it.
             let angle = 2.4 - 1.1 * moved.direction as f32;
             let step: Vec<f32> = (0..width).map(|column| size * (angle * (column + 1) as f32).cos()).collect();
             let step = Tensor::<2>::from_data(TensorData::new(step, [1, width]), &device).cast(y.dtype());

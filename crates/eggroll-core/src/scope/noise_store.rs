@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// | cached | 4 bytes for each pair and noise element | the same, bit for bit |
 /// | table | 4 bytes for each element of the table | another stream: [`NoiseSource::Table`] |
 ///
-/// The noise of integer parameters is held for its noise epoch always, one byte an element: drawn from its stream
-/// ([`crate::rng::integer`]), or taken from a table of bytes.
+/// The noise of integer parameters is always held for its noise epoch, one byte for each element. It is drawn
+/// from its stream ([`crate::rng::integer`]), or taken from a table of bytes.
 ///
 /// # Example
 ///
@@ -33,10 +33,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseSourceConfig {
-    /// Drawn in every operation, again and again: needs no memory.
+    /// Drawn anew in every operation; needs no memory.
     #[default]
     OnTheFly,
-    /// Drawn once for every noise epoch and kept: for many forwards under the same noise, as in an episode.
+    /// Drawn once for every noise epoch and kept: for many forwards under the same noise, for example in an episode.
     Cached,
     /// Runs of one table of noise, made once.
     Table {
@@ -76,7 +76,7 @@ crate::debug_is_message!(NoiseSourceError);
 pub struct MaterializedNoise {
     /// By position in the parameter table; empty if all noise is drawn on the fly.
     sources: Vec<NoiseSource>,
-    /// `[pairs, elements]` of integer parameters, by position; always held, as small as it is.
+    /// `[pairs, elements]` of integer parameters, by position; always held, since it is small.
     integers: Vec<Option<Tensor<2, Int>>>,
     /// The table that the noise of integer parameters is taken from, if any.
     integer_table: Option<Arc<Vec<i8>>>,
@@ -87,7 +87,7 @@ pub struct MaterializedNoise {
 }
 
 impl NoiseSourceConfig {
-    /// Checks that every parameter's noise can be held so.
+    /// Checks that this source fits every parameter's noise.
     ///
     /// # Errors
     ///
@@ -213,14 +213,14 @@ impl MaterializedNoise {
         }
     }
 
-    /// Noise of float parameters that the caller brings, by position in the parameter table: recorded by another program, for example.
+    /// Noise of float parameters from the caller, by position in the parameter table, for example recorded by another program.
     #[doc(hidden)]
     pub fn of_floats(generation: u32, sources: Vec<NoiseSource>) -> Self {
         Self { sources, generation, ..Self::default() }
     }
 
-    /// Noise of integer parameters that the caller brings, `[pairs, elements]` by position in the parameter table: recorded by
-    /// another program, for example. A parameter without noise computes plainly.
+    /// Noise of integer parameters from the caller, `[pairs, elements]` by position in the parameter table, for example
+    /// recorded by another program. A parameter without noise is plain.
     #[doc(hidden)]
     pub fn of_integers(generation: u32, noise: Vec<Option<Tensor<2, Int>>>) -> Self {
         Self { integers: noise, generation, ..Self::default() }

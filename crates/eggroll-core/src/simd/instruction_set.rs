@@ -86,8 +86,9 @@ impl InstructionSet {
         }
     }
 
-    /// The instruction set that kernels run on: the preferred one of [`available`](Self::available), or the one that
-    /// the environment variable `EGGROLL_INSTRUCTION_SET` names (`portable`, `avx2`, `avx512`, `avx512vnni`, `avx512bf16`, `neon`).
+    /// The instruction set that kernels run on: the preferred one of [`available`](Self::available), or the one that the
+    /// environment variable `EGGROLL_INSTRUCTION_SET` names. Its names are `portable`, `avx2`, `avx512`, `avx512vnni`, `avx512bf16`
+    /// and `neon`.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! The few vector operations that the CPU kernels are written in, once per instruction set.
 //!
-//! A kernel is a generic function over [`Simd`]; [`dispatch`] compiles it for every instruction set and picks
-//! one at run time. Every operation is exactly rounded (fused multiply-add, square root) or integer, so that all
-//! instruction sets give the same bits. Products of bfloat16, which processors add in their own way, are written beside it.
+//! A kernel is a generic function over [`Simd`]; [`dispatch`] compiles it for every instruction set and picks one at run
+//! time. Every operation is exactly rounded (fused multiply-add, square root) or integer: all instruction sets give the
+//! same bits. Products of bfloat16, whose sums differ between processors, are outside of it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

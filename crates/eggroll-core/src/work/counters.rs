@@ -47,7 +47,7 @@ pub fn snapshot() -> Counters {
     COUNTERS.get()
 }
 
-/// Adds what another thread has counted for this one.
+/// Adds the counts of another thread that worked for this one.
 pub fn add(counts: Counters) {
     update(|counters| {
         counters.host_reads += counts.host_reads;
@@ -80,7 +80,7 @@ thread_local! {
     static KERNELS_OF_THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Those of [`kernels`] that this thread has launched: under Burn's Fusion that is a thread of the device.
+/// Kernels of [`kernels`] that this thread has launched; under Burn's Fusion, a thread of the device launches them.
 pub fn thread_kernels() -> u64 {
     KERNELS_OF_THREAD.get()
 }

@@ -1,4 +1,4 @@
-//! What a device says of itself.
+//! Properties of a device.
 
 use burn::backend::DispatchDevice;
 use burn::tensor::Device;
@@ -15,7 +15,7 @@ pub fn is_on_host(device: &Device) -> bool {
     host.contains(&true)
 }
 
-/// Bytes of memory that the device has, if it is not the host's and says so.
+/// Bytes of the device's memory, if it is not the host's and the device reports it.
 pub(crate) fn device_memory(device: &Device) -> Option<u64> {
     match device.as_dispatch() {
         #[cfg(feature = "cube")]

@@ -15,7 +15,7 @@ use std::str::FromStr;
 #[cfg(feature = "cube")]
 use std::sync::Mutex;
 
-/// A device by the name of its backend and, of several discrete cards, its number: `flex`, `cuda:1`, `vulkan`.
+/// A device by the name of its backend and, with several discrete cards, its number: `flex`, `cuda:1`, `vulkan`.
 ///
 /// | name | backend | feature |
 /// |---|---|---|
@@ -68,7 +68,7 @@ pub enum DeviceNameError {
     /// No backend of that name.
     #[error("there is no backend \"{0}\": expected one of {names}", names = DeviceName::BACKENDS.join(", "))]
     Unknown(String),
-    /// The number of a card is no number.
+    /// The number of a card cannot be read.
     #[error("the device \"{0}\" has no number after the colon: expected a number from 0, as in cuda:1")]
     Number(String),
     /// A number for a backend of one device.
@@ -115,8 +115,8 @@ impl DeviceName {
         Backend::ALL.into_iter().map(|backend| Self { backend, number: None }).filter(Self::is_compiled)
     }
 
-    /// The device that tests of kernels run on: the first that is not the host's; of those that `EGGROLL_CONFORMANCE` names, as for the
-    /// conformance suite, if it names one.
+    /// The device for tests of kernels: the first that is not the host's. If `EGGROLL_CONFORMANCE` names such devices, as for the
+    /// conformance suite, the first of them.
     #[doc(hidden)]
     pub fn of_tests() -> Device {
         let named = std::env::var("EGGROLL_CONFORMANCE").unwrap_or_default();
@@ -143,7 +143,7 @@ impl DeviceName {
         self.backend.is_on_host()
     }
 
-    /// The device. A driver is asked whether it has it; it is opened by the first work.
+    /// The device. Asks the driver whether it exists; the first work opens it.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ fn listed(kind: DeviceType) -> Vec<Device> {
     devices
 }
 
-/// What a device runs on: a GPU by the name that its driver gives it, the CPU with the instruction set of its kernels. Opens the device.
+/// The hardware of a device: a GPU by its driver's name, the CPU with the instruction set of its kernels. Opens the device.
 ///
 /// # Panics
 ///

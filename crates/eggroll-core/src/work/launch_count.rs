@@ -7,12 +7,12 @@ use std::sync::Arc;
 #[cfg(feature = "cube")]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts all kernels that this process launches on devices through CubeCL while it lives: those of Burn, of its Fusion and of eggroll, by any thread.
-/// CPU backends launch none.
+/// Counts all kernels that this process launches on devices through CubeCL during its lifetime, on any thread. Kernels of Burn, of its Fusion and of
+/// eggroll count. CPU backends launch none.
 ///
 /// Burn queues work, and Fusion launches it as late as it can: count after a read or [`Device::sync`](burn::tensor::Device::sync). Kernels that
-/// autotune tries out count too, so repeat what is counted. CubeCL has room for one observer: of two counts that live at the same time the
-/// second counts alone, and they must be dropped in the reverse order.
+/// autotune tries out count too: run the work once before you count it. CubeCL has room for one observer: of two counts at the same time only
+/// the second counts, and they must be dropped in reverse order.
 ///
 /// # Example
 ///

@@ -1,4 +1,4 @@
-//! What the messages of all errors have in common.
+//! Shared parts of all error messages.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ pub fn listed<T: fmt::Debug>(list: &[T]) -> String {
     }
 }
 
-/// The number, or 0 if `decimals` show nothing else of it: tables have no −0.00.
+/// The number, or 0 if it rounds to 0 at `decimals`: tables have no −0.00.
 ///
 /// # Example
 ///
@@ -61,7 +61,7 @@ pub fn shown(number: f64, decimals: usize) -> f64 {
     if is_zero { 0.0 } else { number }
 }
 
-/// `names` with those first that differ least from `name`: by the single letters to insert, delete or replace (Levenshtein).
+/// `names`, sorted by the distance from `name`: single letters to insert, delete or replace (Levenshtein).
 pub(crate) fn nearest(name: &str, mut names: Vec<String>) -> Vec<String> {
     names.sort_by_cached_key(|other| distance(name, other));
     names
@@ -69,7 +69,7 @@ pub(crate) fn nearest(name: &str, mut names: Vec<String>) -> Vec<String> {
 
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
-    // Distances of the part of `a` that was read to every start of `b`.
+    // Distances between the part of `a` read so far and every prefix of `b`.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, letter) in a.chars().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);

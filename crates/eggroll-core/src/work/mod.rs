@@ -1,4 +1,4 @@
-//! What all rooms use and what no formula is in: counts of work, spans, devices and their names, numbers of settings, messages.
+//! Shared by all modules, without formulas: counts of work, spans, devices and their names, numbers of settings, messages.
 
 pub mod counters;
 pub(crate) mod device;

@@ -1,4 +1,4 @@
-//! Numbers of configurations: whether f32, in which models compute, can hold them.
+//! Numbers of configurations: whether they fit f32, in which models compute.
 
 mod walk;
 
@@ -8,7 +8,7 @@ use walk::Walk;
 
 pub use walk::Number;
 
-/// Whether f32 holds a number as it is meant: finite, and 0 or of full precision.
+/// Whether a number fits f32: finite, and 0 or of full precision.
 ///
 /// # Example
 ///
@@ -41,7 +41,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Whether f32 can hold a number, and the number is within the bound.
+    /// Whether a number fits f32 and is within the bound.
     pub fn fits(self, number: f64) -> bool {
         holds(number)
             && match self {
@@ -68,11 +68,11 @@ impl fmt::Display for Bound {
     }
 }
 
-/// A number that a configuration cannot have.
+/// A number out of range in a configuration.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[error("{field} must be {bound} and fit f32 (0, or from 1.2e-38 to 3.4e38 in size), not {number:?}")]
 pub struct NumberError {
-    /// The field, with those that it is in: `optimizer.beta_1`.
+    /// The field, with the fields around it: `optimizer.beta_1`.
     pub field: String,
     /// The number.
     pub number: f64,
@@ -82,7 +82,7 @@ pub struct NumberError {
 
 crate::debug_is_message!(NumberError);
 
-/// All numbers of a configuration, each with its field: names joined by dots, places in lists as numbers.
+/// All numbers of a configuration, each with its field: names joined by dots, positions in lists as numbers.
 ///
 /// # Example
 ///

@@ -1,7 +1,7 @@
 //! Where the time goes: spans of the [`tracing`](https://docs.rs/tracing) crate around the parts of a generation.
 //!
 //! Any subscriber sees them, as spans of level `TRACE` and target [`TARGET`]; `eggroll_run::profile` has one that writes a
-//! Chrome trace and sums up. Without a subscriber a span costs one load of a counter that stays in cache.
+//! Chrome trace and a summary. Without a subscriber a span costs one load of a counter that stays in cache.
 //!
 //! | span | contents |
 //! |---|---|
@@ -16,19 +16,19 @@
 //! | `waiting` | a thread only waits for others: not a component, its time is that of the components that it waits for |
 //!
 //! Fields: `bytes`, the bytes that the span's work wrote; `fine`, true for spans that are too short and too many to be drawn.
-//! An event `generation` stands before every `ask`.
+//! An event `generation` precedes every `ask`.
 //!
 //! # Nesting
 //!
-//! On a CPU operations are cut into tasks, and the spans of a task stand on the thread that took it; spans of one thread
-//! nest. On devices the kernels of eggroll draw noise where they use it: on the fly there is no `noise`, its time is in `low-rank
-//! part` and `estimate`.
+//! On a CPU operations are cut into tasks, and the spans of a task belong to the thread that ran it. Spans of one thread nest. On
+//! devices, eggroll's kernels draw noise where they use it: on the fly there is no `noise`, and its time is in `low-rank part`
+//! and `estimate`.
 //!
 //! # Devices run later
 //!
-//! Operations on a device are queued, and with Burn's Fusion even launched later, on a thread of the device. A span
-//! around a launch says when work was queued, not how long it took. [`set_synchronize`] makes every span wait for the device at
-//! its end: true times of a slower program, with the same results.
+//! Operations on a device are queued, and with Burn's Fusion even launched later, on a thread of the device. A span around a
+//! launch says when work was queued, not how long it took. [`set_synchronize`] makes every span wait for the device at its end:
+//! true times, in a slower program with the same results.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tracing::level_filters::LevelFilter;
@@ -64,7 +64,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// All components, in the order of a generation; then those of decisions.
+    /// All components, in the order of a generation; then the components of decisions.
     pub const ALL: [Self; 8] = [
         Self::Ask,
         Self::Noise,
@@ -110,7 +110,7 @@ pub fn set_synchronize(synchronize: bool) {
     SYNCHRONIZE.store(synchronize, Relaxed);
 }
 
-/// Whether somebody may be listening: one load.
+/// Whether a subscriber may be listening: one load.
 #[inline]
 pub fn enabled() -> bool {
     LevelFilter::current() == LevelFilter::TRACE
@@ -173,15 +173,15 @@ pub(crate) fn waiting_for_pool() -> Span {
 }
 
 impl Span {
-    /// Closes the span; if [`set_synchronize`] is on and somebody listens, waits for the device first, by `synchronize`: time
-    /// that is counted as the span's own.
+    /// Closes the span. If [`set_synchronize`] is on and a subscriber listens, it first waits for the device by
+    /// `synchronize`; that time counts for the span.
     pub fn end(self, synchronize: impl FnOnce()) {
         if self.open.is_some() && SYNCHRONIZE.load(Relaxed) {
             synchronize();
         }
     }
 
-    /// Like [`end`](Self::end) where the device's work has separate spans, on the device's thread.
+    /// Like [`end`](Self::end), if the device's work has separate spans on the device's thread.
     pub fn end_waiting(self, synchronize: impl FnOnce()) {
         self.end(|| {
             let _waiting = waiting();
@@ -189,7 +189,7 @@ impl Span {
         });
     }
 
-    /// Sets the bytes that the span's work has written, where they are not known before.
+    /// Sets the bytes that the span's work has written, if they were not known before.
     pub(crate) fn set_bytes(&self, bytes: usize) {
         if let Some(span) = &self.open {
             span.record("bytes", bytes as u64);
@@ -216,7 +216,7 @@ fn close(span: EnteredSpan) {
 #[cold]
 #[inline(never)]
 fn open(component: Component, bytes: u64, fine: bool) -> EnteredSpan {
-    /// Every name is a separate place to `tracing`.
+    /// `tracing` needs a separate callsite for every name.
     macro_rules! by_name {
         ($($variant:ident)*) => {
             match component {

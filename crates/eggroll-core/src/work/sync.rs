@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks `mutex`, also after a thread has panicked while it held it.
 ///
-/// For values that are changed in one step, so that no panic leaves them half changed: there is nothing that poison would warn of, and
-/// whoever catches the panic continues.
+/// For values that change in one step: no panic leaves them half changed, so poison has nothing to warn of, and a program that catches
+/// the panic can continue.
 ///
 /// # Example
 ///

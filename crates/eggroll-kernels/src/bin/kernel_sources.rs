@@ -12,7 +12,7 @@ use std::process::ExitCode;
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: kernel_sources FOLDER")?);
     let targets = all();
-    // Each target's recorder compiles on a thread of its own.
+    // Each target's recorder compiles on a separate thread.
     let recorded: Vec<Vec<Recorded>> = std::thread::scope(|scope| {
         let run = |(index, target): (usize, &Target)| {
             let target = target.clone();

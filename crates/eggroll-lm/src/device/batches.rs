@@ -1,4 +1,4 @@
-//! Which members and items run together.
+//! Batches of members and items that run together.
 
 use crate::items::Item;
 use eggroll_core::PairRange;
@@ -8,7 +8,8 @@ use std::ops::Range;
 /// Tokens that run through the layers together: enough for products to be bound by arithmetic.
 pub(super) const TOKENS: usize = 1 << 15;
 
-/// Some members with some of their items. Each member has as many rows; those with fewer items have empty ones.
+/// Some members with some of their items. All members have the same number of rows; members with fewer items have empty
+/// rows.
 pub(super) struct Batch<'a> {
     /// The members, by their place in the population.
     pub members: Range<usize>,
@@ -20,7 +21,7 @@ pub(super) struct Batch<'a> {
     pub each: usize,
 }
 
-/// All items of all members, `[members][items]`, in batches of at most so many rows; of a pair and an item at least.
+/// All items of all members, `[members][items]`, in batches of at most `most` rows, but at least a pair and an item.
 pub(super) fn batches<'a>(lists: &[&'a [Item]], most: usize) -> Vec<Batch<'a>> {
     let all = lists.iter().map(|items| items.len()).max().unwrap_or(0);
     let each = (most / lists.len().clamp(1, 2)).clamp(1, all.max(1));

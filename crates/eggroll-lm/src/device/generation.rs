@@ -11,7 +11,7 @@ use eggroll_core::scope;
 use eggroll_train::Population;
 use rayon::prelude::*;
 
-/// Bytes of keys and values that a batch may hold where nothing is known of the memory, and its share of memory elsewhere.
+/// Bytes of keys and values that a batch may hold if the memory is unknown, and its share of a known memory.
 const CACHE_BYTES: u64 = 1 << 30;
 const CACHE_SHARE: u64 = 4;
 
@@ -32,7 +32,7 @@ pub(super) fn texts(
     for batch in batches(&lists, most) {
         let mut written = write_batch(model, population, &batch, sampling).into_iter();
         for (member, items) in batch.members.clone().zip(&batch.items) {
-            // Empty rows are behind a member's items.
+            // Empty rows follow a member's items.
             let of_member = written.by_ref().take(batch.each).collect::<Vec<_>>();
             texts[member].extend(of_member.into_iter().take(items.len()));
         }
@@ -91,7 +91,7 @@ fn write_batch(
 }
 
 impl Row {
-    /// Adds a token; returns what is read next, which is any token of a row that has ended.
+    /// Adds a token; returns the next token to read, an arbitrary one for a row that has ended.
     fn take(&mut self, token: Option<u32>, sampling: &SamplingConfig) -> u32 {
         if !self.live {
             return 0;

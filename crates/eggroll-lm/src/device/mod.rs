@@ -1,6 +1,7 @@
 //! Members on the device of their model: rows of tensors, in batches over one copy of the weights.
 //!
-//! A batch runs in the scope of its members, where the model's layers are perturbed: noise is that of the host's members, and of any kind.
+//! A batch runs in the scope of its members, where the model's layers are perturbed. The noise is the same as on the host, and may be of
+//! any kind.
 
 mod batches;
 mod generation;
@@ -12,7 +13,7 @@ use crate::llama::Llama;
 use crate::sampling::SamplingConfig;
 use eggroll_train::Population;
 
-/// On the model's device, whichever it is; on CPUs [`HostLlama`](crate::HostLlama) is many times faster.
+/// On the model's device; on CPUs [`HostLlama`](crate::HostLlama) is many times faster.
 impl LanguageModel for Llama {
     fn limits(&self) -> TokenLimits {
         TokenLimits { vocabulary: self.config().vocab_size, context: self.config().context_length }

@@ -1,4 +1,4 @@
-//! Scores of items: rows padded behind their tokens, and logits only where a completion is predicted.
+//! Scores of items: rows padded after their tokens, and logits only where a completion is predicted.
 
 use super::batches::{Batch, TOKENS, batches};
 use crate::items::{Item, Items};
@@ -25,7 +25,7 @@ pub(super) fn scores(model: &Llama, population: Option<&Population>, items: Item
     scored
 }
 
-/// Predictions of some rows: where they are, and of what.
+/// Predictions of some rows: their positions and targets.
 struct Predictions {
     /// Rows of the layers' output.
     places: Vec<i32>,
@@ -61,7 +61,7 @@ fn score_batch(model: &Llama, population: Option<&Population>, batch: &Batch) ->
                 let shape = [numbers.len()];
                 Tensor::<1, Int>::from_data(TensorData::new(numbers, shape), &device)
             };
-            // Members with fewer predictions have others of their own rows.
+            // Members with fewer predictions are padded with others of their rows.
             let places = numbers(&|of| &of.places, &|member| (member * batch.each * length) as i32);
             let targets = numbers(&|of| &of.targets, &|_| 0);
             judge(model.head(hidden.clone().select(0, places)), targets)
@@ -90,7 +90,7 @@ fn score_batch(model: &Llama, population: Option<&Population>, batch: &Batch) ->
     batch.items.iter().enumerate().map(of_member).collect()
 }
 
-/// Where the completions of a member are predicted.
+/// The predictions of a member's completions.
 fn predictions(batch: &Batch, member: usize, length: usize) -> Predictions {
     let mut found = Predictions { places: Vec::new(), targets: Vec::new() };
     for (row, item) in batch.items[member].iter().enumerate() {

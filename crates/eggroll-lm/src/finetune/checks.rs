@@ -1,4 +1,4 @@
-//! Data that are checked before the first step.
+//! Checks of data before the first step.
 
 use super::Finetune;
 use crate::error::Error;
@@ -9,17 +9,17 @@ use crate::tunable::Tunable;
 
 impl<M: Tunable> Finetune<M> {
     /// Refuses items that cannot be scored: without tokens, longer than the context, or of another vocabulary. Steps
-    /// take a few at a time, and would find the first after hours.
+    /// take a few items at a time, and might fail only after hours.
     ///
     /// # Errors
     ///
-    /// The first, whose place is [`ItemsError::item`].
+    /// The error of the first such item; [`ItemsError::item`] is its position.
     pub fn check_items(&self, items: &[Item]) -> Result<(), ItemsError> {
         Items::Shared(items).check_completions(self.runner().limits(), 2)
     }
 
-    /// Refuses prompts that [`learn_from`](Self::learn_from) would refuse: without tokens, longer than the context with
-    /// the tokens that are to be generated, or with facts that the reward cannot use.
+    /// Refuses prompts that [`learn_from`](Self::learn_from) would refuse: without tokens, longer than the context
+    /// together with the tokens to generate, or with facts that the reward cannot use.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Settings of a [`Finetune`](super::Finetune).
 ///
 /// Noise is of low rank, on the attention and feed-forward matrices, and relative to each matrix' spread: `σ_p = σ·std(W_p)`. The step is
-/// plain SGD on the z-scored fitness: with random scores it moves each weight by `learning_rate·σ_p` (root mean square), whatever the
+/// plain SGD on the z-scored fitness. With random scores it moves each weight by `learning_rate·σ_p` (root mean square), for any
 /// population; scores that agree move it further.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -29,7 +29,7 @@ pub struct FinetuneConfig {
     pub seed: u64,
     /// Number format of the members' products.
     pub precision: Precision,
-    /// What a step learns from: the mean score of each member, or, with [`Auto`](Credit::Auto), the score of every token of completions, and of every prompt.
+    /// What a step learns from: the mean score of each member or, with [`Auto`](Credit::Auto), the score of every token of completions and of every prompt.
     pub credit: Credit,
 }
 
@@ -96,14 +96,15 @@ impl FinetuneConfig {
         self
     }
 
-    /// Sets what a step learns from. Scores of tokens need another rate, about 1 for plain SGD, and show the form of an answer in a few steps of few members.
+    /// Sets what a step learns from. Scores of tokens need another rate, about 1 for plain SGD; they teach the form of an answer in a few steps with few
+    /// members.
     pub fn with_credit(mut self, credit: Credit) -> Self {
         self.credit = credit;
         self
     }
 
-    /// The strategy of these settings for an architecture: to be changed ([`Finetune::with_strategy`](super::Finetune::with_strategy)),
-    /// with roles of your own for example.
+    /// The strategy of these settings for an architecture, to be changed and passed to
+    /// [`Finetune::with_strategy`](super::Finetune::with_strategy), for example with other roles.
     pub fn strategy<M: Tunable>(&self) -> EvolutionStrategyConfig {
         let noiser: NoiserConfig = EggrollConfig::new().with_rank(self.rank).into();
         let roles = M::PERTURBED.iter().map(|pattern| (*pattern, Role::LowRank { rank: self.rank }));

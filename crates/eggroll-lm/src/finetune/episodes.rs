@@ -1,4 +1,4 @@
-//! Episodes: what a model answers to a prompt, and to what the program replies.
+//! Episodes: a model's answers to a prompt and to the program's replies.
 
 use super::Finetune;
 use crate::error::Error;
@@ -16,22 +16,22 @@ use rayon::prelude::*;
 pub struct Episode {
     /// Answers of the model and replies of the program, one after the other; the first and the last are the model's.
     pub turns: Vec<String>,
-    /// Its score; NaN if the model has broken down.
+    /// Its score; NaN if the model's logits were not finite.
     pub score: f32,
 }
 
-/// An episode that goes on.
+/// An episode in progress.
 pub(super) struct Played {
-    /// The prompt, and all that was written and replied.
+    /// The prompt, and all answers and replies.
     pub tokens: Vec<u32>,
     /// Tokens that were read and written in all turns, a context counted in each.
     pub read: usize,
     /// Whether the model ended its last answer, and not the limit.
     pub stopped: bool,
-    /// The score of what has broken down is none: a short text may be worth much.
+    /// Whether all logits were finite. A broken text gets no score: a short text might get a high one.
     finite: bool,
     turns: Vec<String>,
-    /// Whether the model is to answer.
+    /// Whether the model has to answer.
     open: bool,
 }
 
@@ -47,7 +47,7 @@ impl Played {
 }
 
 impl<M: Tunable> Finetune<M> {
-    /// Plays episodes with the model as it is: it answers the prompts, and whatever [`reply`](Reward::reply) says to its answers. Each prompt is played
+    /// Plays episodes with the model without noise: it answers the prompts, and the [replies](Reward::reply) to its answers. Each prompt is played
     /// [`answers`](SamplingConfig::answers) times: `[prompts][answers]`.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl<M: Tunable> Finetune<M> {
         Ok(prompts.iter().zip(played.chunks(sampling.answers)).map(of_prompt).collect())
     }
 
-    /// All episodes of the model as it is.
+    /// All episodes of the model without noise.
     pub(super) fn play_alone(
         &self,
         reward: &dyn Reward,
@@ -83,7 +83,7 @@ impl<M: Tunable> Finetune<M> {
         Ok(played.into_iter().flatten().collect())
     }
 
-    /// All episodes of so many members: `[members][prompts · answers]`. `write` continues the contexts of each member.
+    /// All episodes of all members: `[members][prompts · answers]`. `write` continues the contexts of each member.
     pub(super) fn play_members(
         &self,
         members: usize,
@@ -124,7 +124,7 @@ impl<M: Tunable> Finetune<M> {
         Ok(all)
     }
 
-    /// Adds an answer, and what the program says to it.
+    /// Adds an answer, and the program's reply to it.
     fn take_turn(
         &self,
         played: &mut Played,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::ops::Range;
 use std::path::Path;
 
-/// What [`Finetune::verify`] has looked at; nothing differs.
+/// The extent of a successful [`Finetune::verify`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verification {
     /// Steps of the log.
@@ -24,17 +24,17 @@ pub struct Verification {
 }
 
 impl<M: Tunable> Finetune<M> {
-    /// Logs every step to a file of seeds and scores, a few bytes for each member, part and step, from which the fine-tuned model can be
-    /// rebuilt of the pretrained one ([`replay`](eggroll_run::replay)). If the file is there, its steps are made again first, bit for bit. The log does not have
-    /// the precision, the sampling, the prompts or the reward: keep them. Steps that have learned from the scores of tokens need what these were of:
+    /// Logs every step to a file of seeds and scores, a few bytes for each member, part and step. From it and the pretrained model, the fine-tuned model can be
+    /// rebuilt ([`replay`](eggroll_run::replay)). If the file exists, its steps are replayed first, bit for bit. The log does not have the precision, the
+    /// sampling, the prompts or the reward: keep them. Steps that have learned from the scores of tokens also need their lessons:
     /// [`with_replay_log_of`](Self::with_replay_log_of).
     ///
     /// # Errors
     ///
-    /// [`Error::OtherSettings`] for a log of a strategy with other settings; [`Error::Run`] if the file cannot be read or written, is
-    /// damaged, is of another model, or has scores of tokens; [`Error::TooLate`] after a step or another log.
+    /// [`Error::OtherSettings`] for a log of a strategy with other settings. [`Error::Run`] if the file cannot be read or written, is
+    /// damaged, belongs to another model, or has scores of tokens. [`Error::TooLate`] after a step or another log.
     pub fn with_replay_log(self, path: impl AsRef<Path>) -> Result<Self, Error> {
-        // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
+        // Uses the existing strategy: a log only names functions of the program, and its memory limits belong to another run.
         self.with_log(path.as_ref(), |finetune, path| {
             finetune.model.replay(&mut finetune.host, path, finetune.strategy.clone())
         })
@@ -42,12 +42,12 @@ impl<M: Tunable> Finetune<M> {
 }
 
 impl<M: CausalModel> Finetune<M> {
-    /// [`with_replay_log`](Self::with_replay_log) of the lessons of each step, from 0, that steps are made again with: all that is
-    /// evaluated is the model and the first pair, whose scores are compared.
+    /// [`with_replay_log`](Self::with_replay_log) with the lesson of each step, from 0, for the replay. Only the model without
+    /// noise and the first pair are evaluated; the pair's scores are compared.
     ///
     /// # Errors
     ///
-    /// As [`with_replay_log`](Self::with_replay_log) and [`step`](Self::step); [`Error::Run`] if the lessons are others.
+    /// As [`with_replay_log`](Self::with_replay_log) and [`step`](Self::step); [`Error::Run`] if the lessons differ.
     ///
     /// # Example
     ///
@@ -83,12 +83,12 @@ impl<M: CausalModel> Finetune<M> {
         })
     }
 
-    /// Makes the steps of a log again, to which nothing is written, and evaluates a random share of its pairs ([`verify`]): whether the log, this model, the
-    /// precision, the lessons and their rewards belong together. The model is the log's last one afterwards, or that of before if there is an error.
+    /// Replays the steps of a log, without writing to it, and evaluates a random share of its pairs ([`verify`]). Checks that the log, this model, the
+    /// precision, the lessons and their rewards belong together. Afterwards the model is the log's last one, or unchanged if there is an error.
     ///
     /// # Errors
     ///
-    /// As [`with_replay_log_of`](Self::with_replay_log_of), with what `lesson` returned.
+    /// As [`with_replay_log_of`](Self::with_replay_log_of), with the error of `lesson`.
     pub fn verify<'a>(
         &mut self,
         path: impl AsRef<Path>,
@@ -118,7 +118,7 @@ impl<M: CausalModel> Finetune<M> {
 }
 
 impl<M: Tunable> Finetune<M> {
-    /// Makes the steps of a log again, if it has any, and continues it.
+    /// Replays the steps of a log, if it has any, and continues it.
     fn with_log(
         mut self,
         path: &Path,
@@ -134,7 +134,7 @@ impl<M: Tunable> Finetune<M> {
     }
 }
 
-/// The first setting that differs, for a log that was begun with others.
+/// The first setting that differs, for a log with other settings.
 fn other_settings(error: eggroll_run::Error) -> Error {
     let eggroll_run::Error::Saved(SavedError::ReplayConfig { logged, given, .. }) = &error else { return error.into() };
     let [expected, found] = [logged, given].map(|json| serde_json::from_str::<Value>(json).unwrap_or_default());

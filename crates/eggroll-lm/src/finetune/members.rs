@@ -1,4 +1,4 @@
-//! What all members answer: together where their noise is of low rank, as models of their own otherwise.
+//! Answers of all members: run together if their noise is of low rank, else as separate models.
 
 use super::Finetune;
 use crate::error::Error;
@@ -12,8 +12,8 @@ use crate::tunable::Tunable;
 use eggroll_train::Population;
 
 impl<M: Tunable> Finetune<M> {
-    /// Scores items with all members: `[members][items]`. On the host, members whose noise is not of low rank, or from a table, are packed one
-    /// after the other.
+    /// Scores items with all members: `[members][items]`. On the host, members with noise of full rank or from a table are packed one after
+    /// the other.
     ///
     /// # Errors
     ///
@@ -25,8 +25,8 @@ impl<M: Tunable> Finetune<M> {
         self.each_member(population, items, |host, items| Ok(score(host, items)?))
     }
 
-    /// Continues prompts with all members: `[members][prompts]`. On the host, members whose noise is not of low rank are packed one after the
-    /// other, and all draw alike in every step.
+    /// Continues prompts with all members: `[members][prompts]`. On the host, members with noise of full rank or from a table are packed one
+    /// after the other. All use the same draws in every step.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl<M: Tunable> Finetune<M> {
         self.each_member(population, prompts, |host, prompts| Ok(generate(host, prompts, sampling)?))
     }
 
-    /// What runs the members together: the model on its device, or the host for noise of low rank.
+    /// The model that runs the members together: on its device, or on the host for noise of low rank.
     fn together(&self, population: &Population) -> Option<&dyn LanguageModel> {
         let on_host = || self.host().can_perturb(population.perturbation()).then(|| self.runner());
         self.model.on_device().or_else(on_host)

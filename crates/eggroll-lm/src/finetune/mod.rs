@@ -40,11 +40,11 @@ use std::sync::OnceLock;
 
 /// A pretrained language model that is being fine-tuned.
 ///
-/// A step asks all members the same prompts or examples, scores what they answer, and moves the model:
-/// [`learn`](Self::learn) for completions that are given, [`learn_from`](Self::learn_from) for a [`Reward`](crate::reward::Reward) of what
-/// the members write. The mean of the members, [`model`](Self::model), is a Burn module with float32 weights; members run on a copy of it
-/// on the host, packed in the [precision](FinetuneConfig::precision) of the configuration. Members of a [`Llama`](crate::Llama) that was loaded to
-/// another device ([`init_with`](FinetuneConfig::init_with)) run there, on the model's own weights.
+/// A step gives all members the same prompts or examples, scores their answers, and moves the model. [`learn`](Self::learn) takes given
+/// completions; [`learn_from`](Self::learn_from) takes a [`Reward`](crate::reward::Reward) of the members' answers. The mean of the members,
+/// [`model`](Self::model), is a Burn module with float32 weights; members run on a copy of it on the host, packed in the
+/// [precision](FinetuneConfig::precision) of the configuration. Members of a [`Llama`](crate::Llama) that was loaded to another device
+/// ([`init_with`](FinetuneConfig::init_with)) run there, on the model's own weights.
 ///
 /// # Example
 ///
@@ -212,8 +212,8 @@ impl<M: Tunable> Finetune<M> {
         Ok(prompt.with_question(|_| question))
     }
 
-    /// The tokens of a prompt, and of a completion to be scored. The tokenizer's begin token goes in front if the model expects one and the
-    /// prompt does not begin with it, and in front of a completion without a prompt (the end token if there is no begin token).
+    /// The tokens of a prompt, and of a completion to be scored. The tokenizer's begin token is put in front if the model expects one and
+    /// the prompt does not begin with it. A completion without a prompt always gets one (the end token if there is no begin token).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The scores of parts, and the rows that go with them.
+//! The scores of parts, and their rows.
 
 use super::Finetune;
 use super::episodes::Played;
@@ -12,8 +12,8 @@ use crate::tunable::Tunable;
 use eggroll_train::{Fitness, Population};
 
 impl<M: Tunable> Finetune<M> {
-    /// The scores of all tokens of completions that all members are given, if the model is to learn from each: a token's rows are those from
-    /// which it is predicted.
+    /// The scores of all tokens of completions that all members are given, if the model has to learn from each. A token's rows are the rows
+    /// that predict it.
     pub(super) fn token_scores(
         &self,
         population: &Population,
@@ -32,8 +32,8 @@ impl<M: Tunable> Finetune<M> {
         Some(of_parts(&scored.iter().map(of_member).collect::<Vec<_>>()))
     }
 
-    /// The scores of all prompts, if the model is to learn from each: a prompt's rows are those from which the model without noise writes
-    /// its answer, or plays the first of its episodes.
+    /// The scores of all prompts, if the model has to learn from each. A prompt's rows are the rows from which the model without noise
+    /// writes its answer, or plays the first of its episodes.
     pub(super) fn prompt_scores(
         &self,
         population: &Population,
@@ -46,7 +46,7 @@ impl<M: Tunable> Finetune<M> {
         }
         let one = sampling.clone().with_answers(1, 1);
         let played = self.play_alone(reward, prompts, items, &one)?;
-        // With any token at its end, which is not read.
+        // With an arbitrary last token, which is not read.
         let answered = |(item, played): (&Item, &Played)| {
             Item::new(item.prompt(), &[&played.tokens[item.prompt().len()..], &[0]].concat())
         };

@@ -1,18 +1,18 @@
-//! What a step did.
+//! The report of a step.
 
 use crate::host::Changed;
 use eggroll_core::messages::shown;
 use eggroll_train::GenerationReport;
 use std::fmt;
 
-/// What a model wrote.
+/// A model's continuation of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The text.
     pub text: String,
     /// Its tokens.
     pub tokens: usize,
-    /// Whether the model ended it, and not the limit.
+    /// Whether the model ended it, rather than the limit.
     pub stopped: bool,
 }
 
@@ -23,10 +23,10 @@ pub struct StepReport {
     pub generation: GenerationReport,
     /// Seconds of the step.
     pub seconds: f64,
-    /// Tokens that members read and wrote, a prompt counted for each member. Of several replicas this number and the shares of items, pairs and
-    /// completions are those of the members that this one asked; 0 if others asked all.
+    /// Tokens that members read and wrote; a prompt counts for each member. With several replicas, this number and the shares of items, pairs
+    /// and completions cover only the members asked by this one. They are 0 if others asked all.
     pub tokens: usize,
-    /// Share of items on which all members scored alike: these teach nothing.
+    /// Share of items with equal scores of all members, from which nothing is learned.
     pub tied_items: f64,
     /// Share of pairs of opposite members and items whose two scores differ.
     pub disagreement: f64,

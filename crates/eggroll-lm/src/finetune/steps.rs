@@ -15,12 +15,12 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::time::Instant;
 
-/// What the members of a generation are asked, and how their answers are scored.
+/// The data of a generation, and the scoring of the members' answers.
 pub enum Lesson<'a> {
-    /// Completions that are given: the score of a member is the mean log-probability of their tokens (supervised fine-tuning, SFT). Nothing is
-    /// generated, which makes these the cheapest scores.
+    /// Given completions: the score of a member is the mean log-probability of their tokens (supervised fine-tuning, SFT). Nothing is
+    /// generated, so these are the cheapest scores.
     Completions(Items<'a>),
-    /// Prompts that all members continue, and a reward of what they write, in one turn or in as many as the reward's [replies](Reward::reply) ask for.
+    /// Prompts that all members continue, and a reward of their answers, in one turn or in more if the reward [replies](Reward::reply).
     Prompts {
         /// The prompts.
         prompts: &'a [Prompt],
@@ -31,15 +31,15 @@ pub enum Lesson<'a> {
     },
 }
 
-/// What members answered.
+/// The scored answers of members.
 pub(super) struct Answers {
-    /// Of each member.
+    /// The score of each member.
     pub fitness: Fitness,
-    /// Of all of them.
+    /// Statistics of all of them.
     pub asked: Asked,
 }
 
-/// What a report says of the members that were asked here; nothing if others have asked all.
+/// A report's statistics of the members asked here; empty if others have asked all.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Asked {
     tokens: usize,
@@ -49,7 +49,7 @@ pub(super) struct Asked {
 }
 
 impl Answers {
-    /// Of the scores of each member's items, in groups that were asked the same.
+    /// From the scores of each member's items, in groups with the same items.
     fn new(scores: &[Vec<f32>], groups: usize, tokens: usize, truncated: Option<f64>) -> Self {
         let (tied_items, disagreement) = spread(scores, groups);
         let asked = Asked { tokens, tied_items, disagreement, truncated };
@@ -79,22 +79,25 @@ impl Asked {
 }
 
 impl<M: Tunable> Finetune<M> {
-    /// A step towards completions that are given ([`Lesson::Completions`]).
+    /// A step towards given completions ([`Lesson::Completions`]).
     ///
     /// # Errors
     ///
-    /// [`Error::Items`] for items that do not fit the model or the population; [`Error::Run`] if the replay log cannot be written: the step
-    /// is made then.
+    /// [`Error::Items`] for items that do not fit the model or the population; [`Error::Run`] if the replay log cannot be written, after
+    /// the step was made.
     pub fn learn(&mut self, items: Items) -> Result<StepReport, Error> {
         self.step(&Lesson::Completions(items))
     }
 
-    /// A step towards a higher reward of what members write after the prompts ([`Lesson::Prompts`]).
+    /// A step towards a higher reward of the members' answers to the prompts ([`Lesson::Prompts`]).
     ///
     /// # Errors
     ///
-    /// [`Error::Prompt`] for a prompt that the reward cannot grade, [`Error::Items`] for one that does not fit the model,
-    /// [`Error::Sampling`] for invalid settings, [`Error::Load`] if the tokenizer fails; [`Error::Run`] if the replay log cannot be written: the step is made then.
+    /// - [`Error::Prompt`] for a prompt that the reward cannot grade,
+    /// - [`Error::Items`] for a prompt that does not fit the model,
+    /// - [`Error::Sampling`] for invalid settings,
+    /// - [`Error::Load`] if the tokenizer fails,
+    /// - [`Error::Run`] if the replay log cannot be written, after the step was made.
     pub fn learn_from(
         &mut self,
         reward: &dyn Reward,
@@ -104,7 +107,7 @@ impl<M: Tunable> Finetune<M> {
         self.step(&Lesson::Prompts { prompts, reward, sampling })
     }
 
-    /// A step by what members answer.
+    /// A step on a lesson.
     ///
     /// # Errors
     ///
@@ -123,7 +126,7 @@ impl<M: Tunable> Finetune<M> {
         Ok(answers.asked.report(generation, start.elapsed().as_secs_f64(), changed))
     }
 
-    /// Asks some members, of a generation whose scores are logged; all of them where members are compared with their group.
+    /// Asks some members of a generation whose scores are logged; all of them if members are compared within groups.
     pub(super) fn ask_some(
         &self,
         population: &Population,
@@ -184,8 +187,8 @@ impl<M: Tunable> Finetune<M> {
     }
 }
 
-/// The score of each member: the mean over its items of its score less the mean of all members that were asked the item. A score that
-/// is no number makes that of the member none.
+/// The score of each member: the mean over its items of its score minus the mean of all members with that item. A NaN score makes the
+/// member's score NaN.
 fn member_scores(scores: &[Vec<f32>], groups: usize) -> Vec<f32> {
     let each = scores.len() / groups;
     let of_group = |members: &[Vec<f32>]| {
@@ -195,7 +198,7 @@ fn member_scores(scores: &[Vec<f32>], groups: usize) -> Vec<f32> {
                 members.iter().map(|scores| f64::from(scores[item])).filter(|s| s.is_finite()).collect();
             finite.iter().sum::<f64>() / finite.len().max(1) as f64
         };
-        // One group is asked the same: what all have in common stays, to be read in reports.
+        // With one group, all get the same items: the common mean is kept, for reports.
         let means: Vec<f64> = (0..items).map(|item| if groups == 1 { 0.0 } else { mean(item) }).collect();
         let member = |scores: &Vec<f32>| {
             let sum: f64 = scores.iter().zip(&means).map(|(score, mean)| f64::from(*score) - mean).sum();
@@ -206,7 +209,8 @@ fn member_scores(scores: &[Vec<f32>], groups: usize) -> Vec<f32> {
     scores.chunks(each.max(1)).flat_map(of_group).collect()
 }
 
-/// Share of items that all members of a group scored alike, and share of pairs of opposite members that scored an item differently.
+/// Share of items with equal scores of all members in a group, and share of pairs of opposite members with different scores for an
+/// item.
 fn spread(scores: &[Vec<f32>], groups: usize) -> (f64, f64) {
     let each = (scores.len() / groups).max(1);
     let (mut tied, mut items) = (0, 0);

@@ -9,19 +9,19 @@ use eggroll_core::ParameterTable;
 use eggroll_run::{EsTask, EsTraining, EsTrainingConfig, Generation, ScalarMetric, Scalars, StopReason, UserError};
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 
-/// The metrics of training that a run of a language model has of its own.
+/// Metrics of training specific to language models.
 const METRICS: [&str; 4] = ["Tokens per second", "Tied prompts", "Cut off", "Packed weights changed"];
 
-/// What a run asks of a language model, and how it judges it.
+/// The lessons of a run, and its validation.
 pub trait Lessons<M: CausalModel> {
-    /// What the members of a generation are asked: a function of its number, so that a run that continues asks the same.
+    /// The lesson of a generation: a function of its number, so a continued run has the same lessons.
     ///
     /// # Errors
     ///
     /// Any error ends the run, after a checkpoint; so do the other methods' errors.
     fn lesson(&mut self, generation: u64) -> Result<Lesson<'_>, UserError>;
 
-    /// Called once, before the first step or the first after those that a run that continues has made.
+    /// Called once, before the first step, or before the first new step of a continued run.
     fn begin(&mut self, _finetune: &Finetune<M>, _strategy: &EvolutionStrategy) -> Result<(), UserError> {
         Ok(())
     }
@@ -40,34 +40,35 @@ pub trait Lessons<M: CausalModel> {
         Ok(())
     }
 
-    /// Judges the model as it is, every [`validate_every`](EsTrainingConfig::validate_every) steps: its numbers are the run's metrics of validation.
+    /// Validates the model without noise, every [`validate_every`](EsTrainingConfig::validate_every) steps: the numbers are the run's metrics of
+    /// validation.
     fn validate(&mut self, _finetune: &Finetune<M>, _report: &GenerationReport) -> Result<Scalars, UserError> {
         Ok(Scalars::default())
     }
 }
 
 impl<M: CausalModel> Finetune<M> {
-    /// The configuration of a run of so many steps: with a replay log, from which a run that was killed continues behind its last step, and without
-    /// checkpoints, each of which has all weights in float32. The precision is in its [settings](EsTrainingConfig::with_settings): a run does not
-    /// continue with another.
+    /// The configuration of a run of `steps` steps: with a replay log, from which a killed run continues after its last step, and without
+    /// checkpoints. A checkpoint would hold all weights in float32. The precision is in its [settings](EsTrainingConfig::with_settings): a run does
+    /// not continue with another.
     pub fn training_config(&self, steps: u64) -> EsTrainingConfig {
         let config = EsTrainingConfig::new(self.strategy.config().clone(), steps);
         let settings = serde_json::json!({ "precision": self.config.precision });
         config.with_replay_log(true).with_checkpoint_every(0).with_settings(settings)
     }
 
-    /// Runs steps inside the [learner](EsTraining): with metrics, a report page, dashboard, early stopping, checkpoints, and exact resume, in
-    /// the run's folder. Its metrics of training are the learner's and four more: "Tokens per second", "Tied prompts", "Cut off", "Packed weights changed".
-    /// A folder that holds a run is continued. The model is the tuned one afterwards, or that of before if there is an error.
+    /// Runs steps inside the [learner](EsTraining): with metrics, a report page, dashboard, early stopping, checkpoints, and exact resume, in the run's
+    /// folder. Its metrics of training are the learner's and four more: "Tokens per second", "Tied prompts", "Cut off", "Packed weights changed". A run in
+    /// the folder is continued. Afterwards the model is the tuned one, or unchanged if there is an error.
     ///
-    /// With a [distribution](EsTraining::with_distribution) the members of a step are shared by threads, MPI ranks or NATS nodes, each of which calls this with
-    /// the pretrained model from its own folder: digests are compared. They exchange scores only, and the model is the same, bit for bit, for any
-    /// number of replicas. Lessons must be the same on all, functions of the generation alone; learning rates that follow a clock are not.
+    /// With a [distribution](EsTraining::with_distribution), threads, MPI ranks or NATS nodes share the members of a step. Each calls this with the pretrained
+    /// model from its own folder; digests are compared. They exchange only scores, and the model is the same, bit for bit, for any number of replicas. Lessons
+    /// must be the same on all replicas, functions of the generation alone; so a learning rate must not follow a clock.
     ///
     /// # Errors
     ///
-    /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log): the run has both; [`Error::Run`] as
-    /// [`launch`](EsTraining::launch), with what the lessons returned.
+    /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log), as the run makes both itself;
+    /// [`Error::Run`] as [`launch`](EsTraining::launch), with errors of the lessons.
     pub fn train<L: Lessons<M>>(&mut self, training: EsTraining, lessons: &mut L) -> Result<StopReason, Error> {
         self.check_fresh("train")?;
         let training = METRICS.into_iter().fold(training, |all, name| all.metric_train(ScalarMetric::new(name)));
@@ -83,7 +84,7 @@ impl<M: CausalModel> Finetune<M> {
             }
         };
         self.strategy = outcome.strategy;
-        // Replicas that only evaluate are a step behind.
+        // Replicas that only evaluate lag one step behind.
         if done != Some(self.strategy.generation()) {
             self.take_model(&outcome.model, None);
         }
@@ -96,16 +97,16 @@ impl<M: CausalModel> Finetune<M> {
 struct FinetuneTask<'a, M: CausalModel, L> {
     finetune: &'a mut Finetune<M>,
     lessons: &'a mut L,
-    /// The members that this process has asked in the generation that is being made.
+    /// The members that this process has asked in the current generation.
     asked: Option<Asked>,
     /// The parameters that the run moves, once it has begun.
     table: Option<ParameterTable>,
-    /// The generation whose model the host has.
+    /// The generation of the host's model.
     done: Option<u64>,
 }
 
 impl<M: CausalModel, L> FinetuneTask<'_, M, L> {
-    /// The host has the model of this generation.
+    /// Notes that the host has the model of this generation.
     fn now_at(&mut self, generation: u64) {
         self.done = Some(generation);
         self.finetune.steps = generation;
@@ -124,7 +125,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
 
     fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), UserError> {
         self.asked = None;
-        // The replica that leads has it since `after_generation`.
+        // The leading replica has it since `after_generation`.
         if self.done != Some(strategy.generation()) {
             self.finetune.take_model(model, Some(strategy.parameters()));
             self.now_at(strategy.generation());

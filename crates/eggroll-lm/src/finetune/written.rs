@@ -6,13 +6,13 @@ use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
 use serde::{Deserialize, Serialize};
 
-/// What the members of a generation were asked, as a line of JSON: with the replay log it is all that a run can be made again and verified from, but for the
-/// pretrained model and the reward.
+/// The lesson of a generation as a line of JSON. Together with the replay log, the pretrained model and the reward, lessons suffice to rebuild and verify a
+/// run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WrittenLesson {
     /// The generation.
     pub generation: u64,
-    /// What was asked.
+    /// The questions.
     #[serde(flatten)]
     pub asked: Questions,
 }
@@ -40,7 +40,7 @@ impl WrittenLesson {
     /// The usual name of their file, next to the replay log.
     pub const FILE: &str = "lessons.jsonl";
 
-    /// Of a generation's lesson.
+    /// From a generation's lesson.
     pub fn new(generation: u64, lesson: &Lesson) -> Self {
         let asked = match *lesson {
             Lesson::Completions(Items::Shared(items)) => Questions::Completions(items.to_vec()),

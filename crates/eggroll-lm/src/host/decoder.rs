@@ -1,4 +1,4 @@
-//! What scoring and generation need of a language model.
+//! The interface of a language model for scoring and generation.
 
 use super::noise::Noise;
 use eggroll_core::scope::Perturbation;
@@ -15,11 +15,11 @@ pub struct Sequence<'a, S> {
     pub tokens: &'a [u32],
     /// The tokens whose hidden rows are wanted.
     pub wanted: Range<usize>,
-    /// What is kept of the tokens before; afterwards of these too.
+    /// The state after earlier tokens; updated to include these.
     pub state: &'a mut S,
 }
 
-/// Appends the rows that are wanted of `x`, the rows of all sequences.
+/// Appends the wanted rows of `x`, the rows of all sequences.
 ///
 /// # Panics
 ///
@@ -36,7 +36,7 @@ pub(super) fn append_wanted<S>(sequences: &[Sequence<S>], x: &[f32], width: usiz
 
 /// A language model on the host.
 pub trait Decoder: Sync {
-    /// What is kept of a sequence from token to token.
+    /// The state of a sequence between tokens.
     type State: Send + Sync;
     /// Buffers of a thread.
     type Buffers: Send;
@@ -65,7 +65,7 @@ pub trait Decoder: Sync {
     /// The parameters that noise can be drawn for, by number in [`Noise`], with their shapes `[d_input, d_output]`.
     fn matrices(&self) -> Vec<(burn::module::ParamId, [usize; 2])>;
 
-    /// Runs the tokens of all sequences; appends the hidden rows that are wanted to `hidden`, sequence by sequence.
+    /// Runs the tokens of all sequences; appends the wanted hidden rows to `hidden`, sequence by sequence.
     ///
     /// # Shapes
     ///
@@ -93,7 +93,8 @@ pub trait Decoder: Sync {
         logits: &mut Vec<f32>,
     );
 
-    /// Whether the members of a perturbation can be run: all noise is low-rank noise of [`matrices`](Self::matrices), and not from a table.
+    /// Whether the members of a perturbation can run: all noise must be low-rank noise of [`matrices`](Self::matrices), and not from a
+    /// table.
     fn can_perturb(&self, perturbation: &Perturbation) -> bool {
         let matrices = self.matrices();
         let known = |(position, entry): (usize, &ParameterEntry)| {

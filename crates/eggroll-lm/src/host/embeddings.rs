@@ -8,7 +8,7 @@ use eggroll_core::transformer::PackedMatrix;
 pub(super) enum Embeddings {
     /// `[vocab_size, hidden_size]`
     Floats(Vec<f32>),
-    /// In blocks, `[hidden_size, vocab_size]`; without a matrix those of the output layer, which is tied to them.
+    /// In blocks, `[hidden_size, vocab_size]`; `None` to use the tied output layer's matrix.
     Blocks(Option<PackedMatrix>),
 }
 

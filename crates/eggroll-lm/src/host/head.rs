@@ -10,14 +10,14 @@ use eggroll_nn::Linear;
 /// An output layer, packed.
 #[derive(Debug)]
 pub(super) enum Head {
-    /// With a weight of its own.
+    /// With a separate weight.
     Own(PackedLinear),
     /// With the embeddings, transposed.
     Tied(PackedMatrix),
 }
 
 impl Head {
-    /// Packs the layer, whose weight has that number among the matrices of the model, or the embeddings, `[vocab_size, hidden_size]`.
+    /// Packs the layer, whose weight has this number among the model's matrices, or the embeddings, `[vocab_size, hidden_size]`.
     pub fn new(
         layer: Option<&Linear>,
         number: usize,
@@ -48,7 +48,7 @@ impl Head {
         }
     }
 
-    /// The layer that has a weight of its own.
+    /// The layer, if it has a separate weight.
     pub fn own(&self) -> Option<&PackedLinear> {
         match self {
             Self::Own(layer) => Some(layer),

@@ -16,7 +16,7 @@ pub(super) struct PackedLinear {
     bias: Option<Vec<f32>>,
 }
 
-/// How much of a model's packed weights an update has changed.
+/// The share of a model's packed weights that an update has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// Weights whose packed value differs from the one before.
@@ -26,7 +26,7 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// The share of weights that have changed; `None` where none was packed again.
+    /// The share of weights that have changed; `None` if none was packed again.
     pub fn share(&self) -> Option<f64> {
         (self.weights > 0).then(|| self.changed as f64 / self.weights as f64)
     }
@@ -50,7 +50,7 @@ impl PackedLinear {
         }
     }
 
-    /// Of a weight that is packed already.
+    /// From a packed weight.
     pub fn of(id: ParamId, number: usize, matrix: PackedMatrix, bias: Option<Vec<f32>>) -> Self {
         Self { id, number, matrix, bias }
     }
@@ -67,7 +67,8 @@ impl PackedLinear {
         self.matrix.shape()
     }
 
-    /// Takes over what is trained of the same layer after an update: its weight, which is packed again, its bias, or both.
+    /// Takes over the trained parameters of the same layer after an update: its weight, which is packed again, its bias,
+    /// or both.
     pub fn update(&mut self, layer: &Linear, trained: impl Fn(ParamId) -> bool) -> Changed {
         if !trained(layer.weight.id) {
             if layer.bias.as_ref().is_some_and(|bias| trained(bias.id)) {

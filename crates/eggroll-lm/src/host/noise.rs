@@ -7,12 +7,12 @@ use eggroll_core::sync::locked;
 use eggroll_core::transformer::Factors;
 use std::sync::Mutex;
 
-/// Factors of some pairs' low-rank noise, for every matrix of a model; a slot for each pair. Or no noise, and a record of the rows that
-/// matrices are given.
+/// Factors of some pairs' low-rank noise, for every matrix of a model; a slot for each pair. Or no noise, and a record of the inputs of
+/// matrices.
 #[derive(Debug, Default)]
 pub struct Noise {
     factors: Vec<Option<Factors>>,
-    /// By matrix, of those that are recorded.
+    /// By matrix, for recorded ones.
     given: Vec<Option<Mutex<Vec<f32>>>>,
 }
 
@@ -40,25 +40,25 @@ impl Noise {
         Self { factors: matrices.iter().map(factors).collect(), given: Vec::new() }
     }
 
-    /// No noise: records the rows that the matrices are given which are trained.
+    /// No noise: records the inputs of trained matrices.
     pub fn record(table: &ParameterTable, matrices: &[(ParamId, [usize; 2])]) -> Self {
         let of = |(id, _): &(ParamId, [usize; 2])| table.is_trained(*id).then(Mutex::default);
         Self { factors: Vec::new(), given: matrices.iter().map(of).collect() }
     }
 
-    /// A matrix is given these rows.
+    /// Notes the input rows of a matrix.
     pub fn note_rows(&self, matrix: usize, rows: &[f32]) {
         if let Some(Some(given)) = self.given.get(matrix) {
             locked(given).extend_from_slice(rows);
         }
     }
 
-    /// Whether a matrix whose rows are recorded was given none yet.
+    /// Whether a recorded matrix has no rows yet.
     pub fn lacks_rows(&self) -> bool {
         self.given.iter().flatten().any(|given| locked(given).is_empty())
     }
 
-    /// The rows that each matrix was given since the last call; none of those that are not recorded.
+    /// The input rows of each matrix since the last call; empty for matrices that are not recorded.
     pub fn take_rows(&self) -> Vec<Vec<f32>> {
         let take = |given: &Mutex<Vec<f32>>| std::mem::take(&mut *locked(given));
         self.given.iter().map(|given| given.as_ref().map(take).unwrap_or_default()).collect()

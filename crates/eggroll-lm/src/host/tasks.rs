@@ -25,7 +25,7 @@ impl MemberTask {
         Self { members: 0..1, first: 0, noise: None }
     }
 
-    /// Items of a model without noise, that records what matrices are given.
+    /// Items of a model without noise, recording the inputs of matrices.
     pub(crate) fn recording(noise: Noise) -> Self {
         Self { noise: Some(noise), ..Self::plain() }
     }
@@ -35,7 +35,7 @@ impl MemberTask {
         self.noise.as_ref()
     }
 
-    /// Where a member's noise is.
+    /// The slot of a member's noise, and its sign.
     pub(crate) fn row(&self, member: usize) -> MemberRow {
         match self.noise {
             None => MemberRow { slot: 0, minus: false },
@@ -44,8 +44,8 @@ impl MemberTask {
     }
 }
 
-/// Runs `run` for all members, in tasks side by side on the cores; `rows` is about how many rows a member has. Returns the results of
-/// the tasks in the order of the members.
+/// Runs `run` for all members, in tasks side by side on the cores; `rows` is the approximate number of rows of a member. Returns the
+/// results of the tasks in the order of the members.
 ///
 /// # Panics
 ///
@@ -77,8 +77,8 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
     results
 }
 
-/// Runs `run` for contiguous parts of `items`, about equal and not larger than what runs through the layers together, side by side on
-/// the cores. Returns the results in order.
+/// Runs `run` for contiguous parts of `items`, side by side on the cores. Parts are about equal, and not larger than the rows that
+/// run through the layers together. Returns the results in order.
 pub(crate) fn run_parts<T: Sync, R: Send>(
     items: &[T],
     rows: impl Fn(&T) -> usize,
@@ -97,7 +97,7 @@ pub(crate) fn run_parts<T: Sync, R: Send>(
     workers::map(pools, &parts, |part| run(part))
 }
 
-/// How many of the next sizes fit into `limit` together, one at least.
+/// How many of the next sizes fit into `limit` together, at least one.
 pub(crate) fn fitting(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
     let mut sum = 0;
     let fits = |size: &usize| {

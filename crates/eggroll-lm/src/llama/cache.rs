@@ -5,7 +5,7 @@ use super::rotary::Frequencies;
 use crate::load::LlamaConfig;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-/// Keys and values of the rows of a batch, in slots: each row begins behind its padding, so that all rows end in the same slot.
+/// Keys and values of the rows of a batch, in slots: each row begins after its padding, so all rows end in the same slot.
 pub(crate) struct KvCache {
     layers: Vec<LayerCache>,
     /// Slots that are taken.
@@ -14,7 +14,7 @@ pub(crate) struct KvCache {
     padding: Tensor<2, Int>,
     /// Cosines and sines of positions, `[slots, head_dim/2]` each.
     angles: [Tensor<2>; 2],
-    /// Of layers with a window: how many positions these see, and their angles.
+    /// For layers with a window: the number of positions that they see, and their angles.
     window: Option<(usize, [Tensor<2>; 2])>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct LayerCache {
 }
 
 impl KvCache {
-    /// Of a batch that has no token yet; `padding` is that of each row.
+    /// For a batch without tokens; `padding` has the padding of each row.
     pub(crate) fn new(
         config: &LlamaConfig,
         (device, dtype): (&Device, DType),
@@ -58,13 +58,13 @@ impl KvCache {
         &mut self.layers[index]
     }
 
-    /// Takes so many slots; their positions.
+    /// Takes `length` slots; returns their positions.
     pub(super) fn advance(&mut self, length: usize) -> Positions {
         let (begin, end) = (self.filled, self.filled + length);
         self.filled = end;
         let ([rows, _], device) = (self.padding.dims(), self.padding.device());
         let slots = |from: usize, to: usize| Tensor::<1, Int>::arange(from as i64..to as i64, &device);
-        // Positions of the new slots; those of the padding have any.
+        // Positions of the new slots; arbitrary for padding.
         let places = (slots(begin, end).unsqueeze::<2>() - self.padding.clone()).clamp_min(0); // [rows, length]
         let of_places = |angles: &Tensor<2>| {
             let [_, half] = angles.dims();
@@ -72,7 +72,7 @@ impl KvCache {
         };
         let looks: Tensor<4, Int> = slots(begin, end).reshape([1, 1, length, 1]);
         let seen: Tensor<4, Int> = slots(0, end).reshape([1, 1, 1, end]);
-        // The first slot that is seen: of the row's token, or of the padding itself, where a row that sees nothing would have no numbers.
+        // The first slot that a token sees. Padding sees itself: a row that sees nothing would give NaN.
         let first = looks.clone() - places.clone().reshape([rows, 1, length, 1]);
         let of = |angles: &[Tensor<2>; 2], first: Tensor<4, Int>| {
             let [cosines, sines] = angles.each_ref().map(of_places);
@@ -89,7 +89,8 @@ impl KvCache {
 }
 
 impl LayerCache {
-    /// Keeps the keys and values of new tokens, `[rows, kv_heads, length, head_dim]`; returns those of all tokens so far.
+    /// Keeps the keys and values of new tokens, `[rows, kv_heads, length, head_dim]`; returns the keys and values of all
+    /// tokens so far.
     pub(super) fn append(&mut self, new: [Tensor<4>; 2]) -> [Tensor<4>; 2] {
         let [rows, heads, length, dim] = new[0].dims();
         let slots = self.filled..self.filled + length;

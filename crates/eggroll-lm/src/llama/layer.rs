@@ -15,11 +15,11 @@ pub struct LlamaLayer {
     pub input_layernorm: RmsNorm,
     /// The attention.
     pub self_attn: LlamaAttention,
-    /// Normalization before the feed-forward part; in the Gemma family behind the attention.
+    /// Normalization before the feed-forward part; in the Gemma family after the attention.
     pub post_attention_layernorm: RmsNorm,
     /// Normalization before the feed-forward part, in the Gemma family.
     pub pre_feedforward_layernorm: Option<RmsNorm>,
-    /// Normalization behind the feed-forward part, in the Gemma family.
+    /// Normalization after the feed-forward part, in the Gemma family.
     pub post_feedforward_layernorm: Option<RmsNorm>,
     /// The feed-forward part.
     pub mlp: LlamaMlp,
@@ -146,7 +146,7 @@ impl LlamaLayer {
         NORMS.into_iter().zip(norms).filter_map(|(name, norm)| Some((name, norm?)))
     }
 
-    /// `[rows, length, hidden_size]` to the same; with a cache, of the tokens behind those in it.
+    /// `[rows, length, hidden_size]` to the same; with a cache, for the tokens after the cached ones.
     pub(super) fn forward(&self, x: Tensor<3>, positions: &Positions, cache: Option<&mut LayerCache>) -> Tensor<3> {
         let attended = self.self_attn.forward(self.input_layernorm.forward(x.clone()), positions, cache);
         let (Some(before), Some(behind)) = (&self.pre_feedforward_layernorm, &self.post_feedforward_layernorm) else {
@@ -221,7 +221,8 @@ impl LlamaMlp {
     }
 }
 
-/// `x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`. The power is a product: on some devices that of a negative number is NaN.
+/// `x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`. The power is written as a product: on some devices a power of a negative
+/// number is NaN.
 fn gelu(x: Tensor<3>) -> Tensor<3> {
     let inner = x.clone() + x.clone() * x.clone() * x.clone() * 0.044715;
     let inner = inner * (2.0 / std::f64::consts::PI).sqrt();

@@ -9,8 +9,8 @@ use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::tensor::{Bool, DType, Device, Int, Tensor};
 use eggroll_nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 
-/// A decoder of the Llama architecture (Touvron et al., arXiv 2302.13971) or of a relative that [`LlamaConfig`] describes, of perturbed
-/// modules: inside `evaluate` its rows are those of all members. Parameters have the names that files of weights use, without the leading `model.`.
+/// A decoder of the Llama architecture (Touvron et al., arXiv 2302.13971) or of a relative that [`LlamaConfig`] describes, made of perturbed
+/// modules. Inside `evaluate` it takes rows of all members. Parameters have the names in files of weights, without the leading `model.`.
 ///
 /// It runs on every backend, and scores and continues texts for all members of a population there
 /// ([`LanguageModel`](crate::LanguageModel)). On CPUs [`HostLlama`](crate::HostLlama) is many times faster, which needs no tensors.
@@ -73,7 +73,7 @@ impl Llama {
         self.head(self.hidden_rows(tokens))
     }
 
-    /// Rows behind the last layer, `[rows, length]` to `[rows, length, hidden_size]`.
+    /// Rows after the last layer, `[rows, length]` to `[rows, length, hidden_size]`.
     pub(crate) fn hidden_rows(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         let ([_, length], device) = (tokens.dims(), tokens.device());
         let of = |frequencies: &Frequencies, hidden: Tensor<2, Bool>| {
@@ -83,14 +83,14 @@ impl Llama {
         let (frequencies, own) = Frequencies::of(&self.config);
         let future = Tensor::<2, Bool>::tril_mask([length, length], 0, &device);
         let windowed = self.config.window.map(|window| {
-            // Keys that are `positions` and more behind.
+            // Keys that are `positions` or more positions back.
             let past = Tensor::<2, Bool>::triu_mask([length, length], 1 - window.positions.min(length) as i64, &device);
             of(own.as_ref().unwrap_or(&frequencies), future.clone().bool_or(past))
         });
         self.through_layers(tokens, &Positions { full: of(&frequencies, future), windowed }, None)
     }
 
-    /// [`hidden_rows`](Self::hidden_rows) of the tokens behind those that the cache has, which has them too afterwards.
+    /// [`hidden_rows`](Self::hidden_rows) of the tokens after the cached ones; adds them to the cache.
     pub(crate) fn next_hidden_rows(&self, tokens: Tensor<2, Int>, cache: &mut KvCache) -> Tensor<3> {
         let positions = cache.advance(tokens.dims()[1]);
         self.through_layers(tokens, &positions, Some(cache))

@@ -1,16 +1,16 @@
-//! What layers need of the positions of their rows.
+//! Positions of rows, in the form that layers use.
 
 use crate::load::LayerAttention;
 use burn::tensor::{Bool, Tensor};
 
-/// What layers need of the positions: those that see all of them, and those with a window.
+/// Positions for layers that see all of them, and for layers with a window.
 pub(super) struct Positions {
     pub full: LayerPositions,
     /// `None` if no layer has a window.
     pub windowed: Option<LayerPositions>,
 }
 
-/// What a layer needs of the positions. Axes of length 1 are shared by rows and heads.
+/// Positions for a layer. Axes of length 1 are shared by rows and heads.
 pub(super) struct LayerPositions {
     /// `[rows or 1, 1, length, head_dim/2]`
     pub cosines: Tensor<4>,
@@ -21,7 +21,7 @@ pub(super) struct LayerPositions {
 }
 
 impl Positions {
-    /// Those of a layer.
+    /// Positions of a layer.
     pub fn of(&self, kind: LayerAttention) -> &LayerPositions {
         self.windowed.as_ref().filter(|_| kind.windowed).unwrap_or(&self.full)
     }

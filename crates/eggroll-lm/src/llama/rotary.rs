@@ -8,7 +8,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 pub(crate) struct Frequencies(Vec<f64>);
 
 impl Frequencies {
-    /// Those of a model's layers, and those of its layers with a window, where they are others.
+    /// Frequencies of a model's layers, and of its layers with a window, if they differ.
     pub(crate) fn of(config: &LlamaConfig) -> (Self, Option<Self>) {
         let own = config.window.and_then(|window| window.rope_theta);
         let own = own.map(|theta| Self::new(config.head_dim, theta, RopeScaling::None));

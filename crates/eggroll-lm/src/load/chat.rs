@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The template for chats with tools, where a model has one of its own.
+/// The name of a separate template for chats with tools.
 const WITH_TOOLS: &str = "tool_use";
 const DEFAULT: &str = "default";
 
@@ -74,7 +74,7 @@ pub struct ChatTemplate {
     time: Option<SystemTime>,
 }
 
-/// A source, and what it was parsed to. A template that cannot be parsed is an error where it is used.
+/// A source and its parsed form. A template that cannot be parsed is an error only on use.
 #[derive(Clone, Debug)]
 struct TemplateSource {
     text: String,
@@ -106,9 +106,9 @@ impl ChatTemplate {
         }
     }
 
-    /// Reads the template of the model at a path, which is one of [`Weights::open`](super::Weights::open): `chat_template.jinja` and the
-    /// files of `additional_chat_templates`, or `tokenizer_config.json`, or `chat_template.json`; or a GGUF file. `None` if the model has
-    /// none. A template that cannot be parsed is an error of [`render`](Self::render).
+    /// Reads the template of the model at a path, as in [`Weights::open`](super::Weights::open): `chat_template.jinja` and the files of
+    /// `additional_chat_templates`, or `tokenizer_config.json`, or `chat_template.json`; or a GGUF file. `None` if the model has none. A
+    /// template that cannot be parsed is an error of [`render`](Self::render).
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl ChatTemplate {
         Ok(Self::named(named, tokenizer))
     }
 
-    /// Templates with names, among which `default` is the one for chats.
+    /// Templates with names; `default` is for chats.
     fn named(named: impl IntoIterator<Item = (String, TemplateSource)>, tokenizer: &Tokenizer) -> Option<Self> {
         let (mut default, mut with_tools, mut names) = (None, None, Vec::new());
         for (name, source) in named {
@@ -173,13 +173,13 @@ impl ChatTemplate {
         Some(Self { tokens: tokenizer.special_tokens().clone(), default, with_tools, time: None })
     }
 
-    /// Sets the time that templates see through `strftime_now`, in UTC. Without it, that is the local time of rendering.
+    /// Sets the time of `strftime_now` in templates, in UTC. By default it is the local time of rendering.
     pub fn with_time(mut self, time: SystemTime) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// The text of a chat; with `add_generation_prompt`, the begin of the model's turn follows.
+    /// The text of a chat; with `add_generation_prompt`, the beginning of the model's turn follows.
     ///
     /// # Errors
     ///
@@ -195,12 +195,12 @@ impl ChatTemplate {
         ])
     }
 
-    /// The text for any values by name, as a JSON object: `messages`, `tools`, `documents`, `add_generation_prompt` and what the template
-    /// knows besides. The order of keys counts. A model's own template for tools is used where `tools` are given.
+    /// The text for any values by name, as a JSON object: `messages`, `tools`, `documents`, `add_generation_prompt` and other names that
+    /// the template knows. The order of keys counts. With `tools`, a model's separate template for tools is used.
     ///
     /// # Errors
     ///
-    /// As of [`render`](Self::render), and for JSON that is not an object.
+    /// As [`render`](Self::render), and for JSON that is not an object.
     pub fn render_json(&self, values: &str) -> Result<String, LoadError> {
         match serde_json::from_str(values) {
             Ok(Input::Object(values)) => self.render_input(values),
@@ -270,7 +270,7 @@ fn in_settings(settings: &Value) -> Vec<(String, TemplateSource)> {
     }
 }
 
-/// A message as transformers gives it to a template: without keys whose value is null, and with what was thought under both of its newer names.
+/// A message in the form that transformers passes to a template: without null values, and with the reasoning under both of its newer names.
 fn as_message(message: Input) -> Input {
     let Input::Object(mut pairs) = message else { return message };
     pairs.retain(|(_, value)| !matches!(value, Input::Null));

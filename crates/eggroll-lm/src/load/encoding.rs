@@ -1,7 +1,7 @@
 //! How a file stores the numbers of a tensor, and how they become f32.
 //!
-//! The block formats are those of ggml. A block of 32 or 256 weights shares one or two f16 scales; in the `K` formats, each of the
-//! smaller groups inside a block of 256 has an integer scale of its own.
+//! The block formats are ggml's. A block of 32 or 256 weights shares one or two f16 scales. In the `K` formats, each smaller group
+//! inside a block of 256 also has an integer scale.
 
 use half::{bf16, f16};
 use std::ops::RangeInclusive;
@@ -183,9 +183,9 @@ fn groups_of_32(head: &[u8], fifth: &[u8], nibbles: &[u8], values: &mut Vec<f32>
     }
 }
 
-/// Twelve bytes hold eight scales and eight minima of six bits: bytes 0 to 3 the first four scales, bytes 4 to 7 the first four
-/// minima, each in its low six bits; bytes 8 to 11 the low nibbles of the other four of both, whose two high bits are those of
-/// bytes 0 to 7.
+/// Twelve bytes hold eight scales and eight minima of six bits. Bytes 0 to 3 have the first four scales, bytes 4 to 7 the first
+/// four minima, each in the low six bits. Bytes 8 to 11 have the low nibbles of the other four of both; their two high bits are
+/// the high bits of bytes 0 to 7.
 fn scale_and_minimum(packed: &[u8], group: usize) -> (u8, u8) {
     if group < 4 {
         (packed[group] & 63, packed[group + 4] & 63)

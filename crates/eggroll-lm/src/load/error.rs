@@ -46,7 +46,7 @@ pub enum LoadError {
         /// What was found and what was expected.
         reason: String,
     },
-    /// A valid file that asks for what this crate does not have.
+    /// A valid file that needs an unsupported feature.
     #[error("{}: unsupported {what} {found}; supported: {supported}", path.display())]
     Unsupported {
         /// The file.
@@ -85,7 +85,7 @@ pub enum LoadError {
         /// The shape asked for.
         expected: Vec<usize>,
     },
-    /// A tensor that the model does not read, so that it would compute something else than what was trained.
+    /// A tensor that the model does not read: it would not compute the trained function.
     #[error(
         "{} has tensor \"{name}\", which a model of this configuration does not read: {expected}", path.display()
     )]
@@ -94,10 +94,10 @@ pub enum LoadError {
         path: PathBuf,
         /// The tensor.
         name: String,
-        /// What would be right.
+        /// The expected tensors.
         expected: &'static str,
     },
-    /// A configuration that no model can have.
+    /// An invalid configuration of a model.
     #[error("invalid configuration of a model: {field} is {found}, expected {expected}")]
     Config {
         /// The field.

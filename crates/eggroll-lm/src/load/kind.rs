@@ -12,10 +12,10 @@ pub(crate) enum Kind {
     Gemma3,
 }
 
-/// What a missing field of `config.json` means to transformers.
+/// Defaults of transformers for missing fields of `config.json`.
 pub(crate) struct Defaults {
     pub context: usize,
-    /// Heads of keys; `None` for as many as of queries.
+    /// Heads of keys; `None` for the number of query heads.
     pub kv_heads: Option<usize>,
     /// `None` for the even part of the width.
     pub head_dim: Option<usize>,

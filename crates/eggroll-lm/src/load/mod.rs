@@ -3,8 +3,7 @@
 //! [`Pretrained::open`] opens everything that belongs to a model; [`Weights`], [`ModelConfig`], [`Tokenizer`] and [`ChatTemplate`] open
 //! alone too. [`save_model`] writes a folder that Hugging Face's transformers reads.
 //!
-//! Files are not trusted: whatever they contain, opening them returns an error or a model, and takes memory in proportion to their
-//! size.
+//! Files are not trusted: opening any file returns an error or a model, and takes memory in proportion to its size.
 
 mod cache;
 mod chat;

@@ -1,10 +1,10 @@
-//! Where the files of a model are.
+//! The files of a model.
 
 use super::error::LoadError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files that a path stands for.
+/// The files of a model at a path.
 pub(crate) enum ModelFiles {
     /// One file with everything.
     Gguf(PathBuf),

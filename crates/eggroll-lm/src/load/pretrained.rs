@@ -42,9 +42,8 @@ impl Pretrained {
     ///
     /// # Errors
     ///
-    /// [`LoadError`] for files that are missing, damaged or not supported; for tensors that the configuration has and the weights have not, of
-    /// another shape, or the other way round; and for a tokenizer with more tokens than the model. Tensors are compared by the headers of
-    /// the files.
+    /// [`LoadError`] for files that are missing, damaged or not supported. Also if the tensors of configuration and weights differ in names or
+    /// shapes, and for a tokenizer with more tokens than the model. Tensors are compared by the headers of the files.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let path = path.as_ref();
         let model = match ModelFiles::find(path)? {

@@ -1,8 +1,8 @@
 //! Files of a folder that are replaced together: all of them, or none.
 //!
 //! New files are drafts until all of them are on disk. Then the old files are moved aside, the drafts take their names, and the old files
-//! are removed; whatever fails before that, the old files get their names back. `config.json` goes first and comes last, so that a
-//! process that is killed between leaves a folder without one, which no program opens as a model.
+//! are removed. If any step fails before that, the old files get their names back. `config.json` is moved first and replaced last. A
+//! process that is killed in between leaves a folder without one, which no program opens as a model.
 
 use super::error::LoadError;
 use std::fs::{self, File};
@@ -10,17 +10,17 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
-/// The file that a folder is a model by.
+/// The file that makes a folder a model.
 const FIRST: &str = "config.json";
 const DRAFT: &str = ".draft";
-/// What the names of old files have before [`DRAFT`]'s random part.
+/// Part of the names of old files before [`DRAFT`]'s random part.
 const OLD: &str = ".old";
 
 /// New files of a folder, drafts until [`commit`](Self::commit).
 pub(super) struct Replacement<'a> {
     folder: &'a Path,
     drafts: Vec<(&'static str, NamedTempFile)>,
-    /// Locked until this is dropped; nothing where the system cannot lock a folder.
+    /// Locked until this is dropped; `None` if the system cannot lock a folder.
     lock: Option<File>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn draft_in(folder: &Path, name: &str) -> Result<NamedTempFile, LoadE
     builder.tempfile_in(folder).map_err(LoadError::io(folder, "write a file in"))
 }
 
-/// A step that was made, to be taken back.
+/// A completed step, for undoing it.
 enum Done {
     Moved { from: PathBuf, to: PathBuf },
     Placed(PathBuf),
@@ -59,7 +59,7 @@ impl<'a> Replacement<'a> {
         draft_in(self.folder, name)
     }
 
-    /// Takes a draft that is on disk as a whole.
+    /// Takes a draft that is completely on disk.
     pub(super) fn add(&mut self, name: &'static str, draft: NamedTempFile) {
         self.drafts.push((name, draft));
     }
@@ -73,7 +73,7 @@ impl<'a> Replacement<'a> {
         Ok(())
     }
 
-    /// Gives the drafts their names, and removes the files and folders `stale`. After an error everything is as it was.
+    /// Gives the drafts their names, and removes the files and folders `stale`. After an error everything is unchanged.
     pub(super) fn commit(mut self, stale: &[String]) -> Result<(), LoadError> {
         for (name, _) in &self.drafts {
             let path = self.folder.join(name);
@@ -94,7 +94,7 @@ impl<'a> Replacement<'a> {
             }
             return Err(error);
         }
-        // The new model is there: what cannot be removed now is removed by the next save.
+        // The new model is complete: the next save removes files that cannot be removed now.
         for step in done {
             if let Done::Moved { to, .. } = step {
                 let _ = remove(&to);
@@ -147,7 +147,8 @@ impl<'a> Replacement<'a> {
         Ok(())
     }
 
-    /// Removes drafts, chosen by the name of their file and by whether they are old files. Only who holds the lock knows that nobody needs them.
+    /// Removes drafts, chosen by the name of their file and by whether they are old files. Only the holder of the lock knows that they are
+    /// unused.
     fn sweep(&self, chosen: impl Fn(&str, bool) -> bool) -> Result<(), LoadError> {
         if self.lock.is_none() {
             return Ok(());
@@ -215,7 +216,7 @@ mod tests {
         replacement
     }
 
-    /// Whichever draft is lost before it gets its name: the old files have theirs, and stale ones are still there.
+    /// If any draft is lost before it gets its name, the old files keep theirs, and stale files still exist.
     #[test]
     fn a_step_that_fails_takes_back_those_before() {
         let stale = ["model.safetensors.index.json".to_owned(), "missing".to_owned()];
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// A process that is killed leaves its drafts, and after its first step old files too: these stay until a new model is there.
+    /// A killed process leaves its drafts, and after its first step old files too: these are kept until a new model is complete.
     #[test]
     fn what_was_left_is_swept_by_the_next_save() {
         let folder = tempfile::tempdir().unwrap();

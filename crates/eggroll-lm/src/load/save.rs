@@ -45,7 +45,7 @@ impl SavedDtype {
         }
     }
 
-    /// The number as it is read again.
+    /// The number after a round trip.
     fn rounded(self, value: f32) -> f32 {
         match self {
             Self::F32 => value,
@@ -63,11 +63,11 @@ const FILES: [&str; 5] =
 /// is created if it is missing.
 ///
 /// The tensors are `(name, shape, values)` with Hugging Face's names, taken and written one at a time. All files are written to drafts
-/// first and renamed at the end: after an error the folder is as it was. A process that is killed while it renames leaves a folder without
-/// `config.json`, which no program opens; the old files are `.NAME.old.RANDOM.draft` then, until the next save succeeds. The next save
-/// removes drafts that were left. Only one process at a time can save to a folder.
+/// first and renamed at the end: after an error the folder is unchanged. A process that is killed while it renames leaves a folder without
+/// `config.json`, which no program opens. The old files are then named `.NAME.old.RANDOM.draft`, until the next save succeeds. The next
+/// save removes leftover drafts. Only one process at a time can save to a folder.
 ///
-/// Files of an earlier model in the folder that other programs would read instead are removed. All other files stay.
+/// Files of an earlier model that other programs would read instead are removed. All other files are kept.
 ///
 /// | removed | what it is |
 /// |---|---|
@@ -78,8 +78,10 @@ const FILES: [&str; 5] =
 ///
 /// # Errors
 ///
-/// [`LoadError`] for a tensor whose values do not fill its shape or are not finite, that occurs twice, or whose values the type cannot hold;
-/// for tensors that are missing, of another shape than the configuration says, or not in it; and if a file cannot be written.
+/// [`LoadError`]
+/// - for a tensor that occurs twice, whose values do not fill its shape, are not finite, or do not fit the type;
+/// - for tensors that are missing, have another shape than in the configuration, or are not in it;
+/// - if a file cannot be written.
 pub fn save_model(
     folder: impl AsRef<Path>,
     config: &ModelConfig,
@@ -134,7 +136,7 @@ fn write(
     files.write("config.json", pretty(&json).as_bytes())
 }
 
-/// Ids of the begin and the end, where transformers looks for them.
+/// Ids of the begin and end tokens, where transformers looks for them.
 fn generation(tokenizer: &Tokenizer) -> Map<String, Value> {
     let mut ids = Map::new();
     ids.insert("bos_token_id".into(), tokenizer.bos().into());
@@ -234,7 +236,7 @@ impl<'a> TensorDraft<'a> {
         header
     }
 
-    /// The file, on disk as a whole.
+    /// Completes the file on disk.
     fn finish(mut self, mut draft: NamedTempFile) -> Result<NamedTempFile, LoadError> {
         let header = self.header();
         let mut write = || -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Files that are read by ranges: nothing is allocated for a range that the file does not have.
+//! Files that are read by ranges: nothing is allocated for a range outside the file.
 
 use super::error::LoadError;
 use eggroll_core::sync::locked;
@@ -7,7 +7,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Bytes of a text at most: a file may be long without taking a disk.
+/// Most bytes of a text: a sparse file may be long without using disk space.
 const LONGEST_TEXT: u64 = 1 << 29;
 
 /// An open file and its length.
@@ -55,7 +55,7 @@ impl SourceFile {
         Ok(Some(bytes))
     }
 
-    /// A reader from the file's begin, for a header whose length is not known.
+    /// A reader from the beginning of the file, for a header of unknown length.
     pub(crate) fn read_header<T>(
         &self,
         read: impl FnOnce(&mut dyn Read) -> Result<T, LoadError>,
@@ -77,7 +77,7 @@ pub(crate) fn read_json(path: &Path) -> Result<Option<serde_json::Value>, LoadEr
     serde_json::from_str(json).map(Some).map_err(refuse)
 }
 
-/// The first bytes of a file, for a message: a page or a pointer in its place is seen by them.
+/// The first bytes of a file, for a message: they reveal a web page or a pointer in its place.
 pub(crate) fn begin(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes[..bytes.len().min(24)].escape_ascii())
 }

@@ -1,4 +1,4 @@
-//! Files of an earlier model in a folder, which other programs would read instead of those that are saved.
+//! Files of an earlier model in a folder, which other programs would read instead of the saved ones.
 
 use super::error::LoadError;
 use super::source::read_json;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Indexes of weights in several files, and how the names of those files end.
+/// Indexes of weights in several files, and the suffixes of these files.
 const INDEXES: [(&str, &str); 2] =
     [("model.safetensors.index.json", ".safetensors"), ("pytorch_model.bin.index.json", ".bin")];
 
@@ -30,7 +30,7 @@ const NAMES: [&str; 16] = [
     "additional_chat_templates",
 ];
 
-/// The names of such files and folders that are there, but not those in `kept`.
+/// The names of such existing files and folders, except `kept`.
 pub(super) fn names(folder: &Path, kept: &[&str]) -> Result<Vec<String>, LoadError> {
     let of_indexes = INDEXES.iter().flat_map(|&(index, end)| shards(&folder.join(index), end));
     let named: BTreeSet<String> = of_indexes.collect();
@@ -42,7 +42,7 @@ pub(super) fn names(folder: &Path, kept: &[&str]) -> Result<Vec<String>, LoadErr
     Ok(stale)
 }
 
-/// The files that an index names. One that is damaged names none: programs do not read it either.
+/// The files that an index names. A damaged index names none: programs do not read it either.
 fn shards(index: &Path, end: &str) -> Vec<String> {
     let json = read_json(index).ok().flatten().unwrap_or_default();
     let files = json.get("weight_map").and_then(|map| map.as_object()).into_iter().flatten();

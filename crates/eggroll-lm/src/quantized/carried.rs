@@ -1,4 +1,4 @@
-//! What moves of integers were short of.
+//! Carried rounding errors of integer moves.
 
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_core::sync::locked;
@@ -6,22 +6,22 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
-/// Keeps these draws apart from those of noise, whose fourth word is a parameter with few bits.
+/// Separates these draws from draws of noise, whose fourth word is a parameter with few bits.
 const DOMAIN: u32 = 0xca22_0000;
 
-/// What moves of all matrices were short of, in 2⁻¹⁶ steps of their integers: in a file that has no name, so that it takes no memory and leaves nothing behind.
+/// Carried rounding errors of all matrices, in 2⁻¹⁶ steps of their integers. They are in an unnamed file, which takes no memory and leaves nothing behind.
 ///
-/// It begins with random numbers, uniform between half a step up and half a step down: a matrix whose integers are far apart learns from its first step on, in
-/// expectation exactly as much as a matrix of floats (dithering).
+/// It begins with random numbers, uniform between half a step down and half a step up (dithering). So even a matrix with coarse integers learns from its first
+/// step on, in expectation exactly like a matrix of floats.
 #[derive(Debug)]
 pub(super) struct Carried {
     file: Mutex<File>,
-    /// Where the numbers of each matrix begin, and where those of the last one end.
+    /// Start of each matrix' numbers, then the end of the last.
     starts: Vec<u64>,
 }
 
 impl Carried {
-    /// Of matrices of so many weights.
+    /// For matrices with these numbers of weights.
     ///
     /// # Errors
     ///
@@ -32,14 +32,14 @@ impl Carried {
             starts.push(starts[starts.len() - 1] + 2 * *count as u64);
         }
         let carried = Self { file: Mutex::new(tempfile::tempfile()?), starts };
-        // All of it, so that a disk that is too small is found before anything is moved.
+        // Writes all of it, to detect a disk that is too small before anything is moved.
         for (number, count) in weights.iter().enumerate() {
             carried.write(number, &dither(seed, number as u32, *count))?;
         }
         Ok(carried)
     }
 
-    /// Those of a matrix.
+    /// Reads the numbers of a matrix.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Carried {
         Ok(bytes.as_chunks().0.iter().map(|bytes| i16::from_le_bytes(*bytes)).collect())
     }
 
-    /// Takes those of a matrix.
+    /// Writes the numbers of a matrix.
     ///
     /// # Errors
     ///

@@ -21,15 +21,15 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A Llama in blocks of integers, ggml's Q8_0 or Q4_0, which a [`Finetune`](crate::Finetune) moves where they are: there is no float copy of the weights, and the tuned
-/// model is [written back](crate::Finetune::save_gguf) in the quantization of its file. Matrices that a file stores otherwise are rounded to Q8_0.
+/// A Llama in blocks of integers, ggml's Q8_0 or Q4_0, which a [`Finetune`](crate::Finetune) moves in place. There is no float copy of the weights, and the
+/// tuned model is [written back](crate::Finetune::save_gguf) in the quantization of its file. Matrices with another encoding are rounded to Q8_0.
 ///
-/// In each step an integer `q` of scale `s` moves by `round(u/s + e)` steps, where `u = −lr·ĝ` is what a float would move by, and `e` is what earlier moves were short of
-/// (error feedback). `e` begins uniform in `[−½, ½)`, so that the expected weight is the float's from the first step on. It takes two bytes for each weight in
-/// a temporary file, and is made again of the replay log in a run that continues. Scales, embeddings, norms and the output layer stay. The optimizer is plain SGD on the
-/// mean scores of members.
+/// In each step an integer `q` of scale `s` moves by `round(u/s + e)` steps. `u = −lr·ĝ` is the step of a float, and `e` is the carried rounding error of
+/// earlier moves (error feedback). `e` begins uniform in `[−½, ½)`, so the expected weight is the float's from the first step on. It takes two bytes for each
+/// weight in a temporary file; a continued run rebuilds it from the replay log. Scales, embeddings, norms and the output layer do not change. The optimizer is
+/// plain SGD on the mean scores of members.
 ///
-/// As a Burn module it has the names, shapes and spreads of the weights, not their values: what a strategy and a replay log need of a model.
+/// As a Burn module it has the names, shapes and spreads of the weights, not their values. A strategy and a replay log need nothing else.
 ///
 /// # Example
 ///
@@ -50,7 +50,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 ///
 /// # References
 ///
-/// QES, arXiv 2602.03120: evolution strategies on quantized weights, with error feedback that is made again of seeds and scores.
+/// QES, arXiv 2602.03120: evolution strategies on quantized weights, with error feedback that is rebuilt from seeds and scores.
 #[derive(Module, Debug)]
 pub struct QuantizedLlama {
     embed_tokens: Embedding,
@@ -60,14 +60,14 @@ pub struct QuantizedLlama {
     file: Arc<QuantizedFile>,
 }
 
-/// What a model was read of.
+/// The file of a model.
 #[derive(Debug)]
 struct QuantizedFile {
     config: LlamaConfig,
     weights: Weights,
-    /// Of every linear layer.
+    /// Encoding of every linear layer.
     encodings: Vec<Encoding>,
-    /// From the first step on.
+    /// Carried rounding errors, from the first step on.
     carried: Mutex<Option<Arc<Carried>>>,
 }
 
@@ -78,7 +78,7 @@ impl QuantizedLlama {
         weights.check(&all)?;
         weights.check_tied_head(&all)?;
         let device = Device::flex();
-        // Parameters are initialized when they are first used: matrices never are.
+        // Parameters are initialized on first use: matrices never are.
         let Llama { mut embed_tokens, mut layers, mut norm, .. } = Llama::new(config, &device);
         let read = WeightReader { weights: &weights, device: &device };
         norm.gamma = read.gains("model.norm.weight", config.hidden_size, config.gain_offset())?;
@@ -92,7 +92,7 @@ impl QuantizedLlama {
         for ((_, linear), spread) in linear.zip(spreads) {
             linear.weight = outline(linear.weight.id, linear.weight.lazy_shape().dims(), spread, &device);
         }
-        // Not to be tuned: a row in place of all tokens.
+        // Not tuned: one row in place of all tokens.
         embed_tokens.weight =
             Param::initialized(embed_tokens.weight.id, Tensor::zeros([1, config.hidden_size], &device));
         let file = QuantizedFile { config: config.clone(), weights, encodings, carried: Mutex::default() };
@@ -104,7 +104,7 @@ impl QuantizedLlama {
         &self.file.config
     }
 
-    /// Writes the model as the GGUF file that it was read of, with the integers that it has now.
+    /// Writes the model's GGUF file with the current integers.
     pub(crate) fn write_gguf(&self, host: &HostLlama, path: &Path) -> Result<(), LoadError> {
         let layers = self.layers.iter().enumerate();
         let names = layers
@@ -115,7 +115,7 @@ impl QuantizedLlama {
         self.file.weights.write_gguf(path, encoding, |name, output, to| to.extend(host.column(numbers[name], output)))
     }
 
-    /// What moves were short of; random before the first step.
+    /// Carried rounding errors; random before the first step.
     fn carried(&self, seed: u64) -> std::io::Result<Arc<Carried>> {
         let mut carried = locked(&self.file.carried);
         if let Some(carried) = &*carried {
@@ -204,7 +204,7 @@ impl Tunable for QuantizedLlama {
     }
 }
 
-/// Refuses a setting that integers do not learn by.
+/// Refuses a setting that integers do not support.
 fn require<T: Serialize>(setting: &'static str, found: &T, expected: &T) -> Result<(), Error> {
     let [found, expected] = [found, expected].map(|value| serde_json::to_string(value).unwrap_or_default());
     if found == expected { Ok(()) } else { Err(Error::Quantized { setting, found, expected }) }
@@ -222,7 +222,7 @@ fn spread(WeightBlocks { integers, scales, .. }: &WeightBlocks) -> f64 {
     (squares / count - (sum / count).powi(2)).max(0.0).sqrt()
 }
 
-/// A parameter of that shape and spread: rows of `±s`, which are not in memory.
+/// A parameter of this shape and spread: rows of `±s`, which take no memory.
 fn outline(id: ParamId, shape: [usize; 2], spread: f64, device: &Device) -> Param<Tensor<2>> {
     let rows: Vec<f32> = (0..shape[0]).map(|row| if row % 2 == 0 { spread as f32 } else { -spread as f32 }).collect();
     let rows = Tensor::<2>::from_data(TensorData::new(rows, [shape[0], 1]), device);

@@ -30,7 +30,7 @@ pub enum PromptError {
         /// What it should be.
         expected: String,
     },
-    /// What the reward of a user says.
+    /// The error of a user's reward.
     #[error("{0}")]
     Other(String),
 }

@@ -52,8 +52,8 @@ pub use regex_match::RegexMatch;
 /// assert!(Recall.check(&Prompt::new("Name a color.")).is_err());
 /// ```
 pub trait Reward: Sync {
-    /// The score of a completion, larger is better: a finite number. NaN if the completion cannot be graded, as when a
-    /// program that you call fails: the member then ranks with the worst of the step.
+    /// The score of a completion, larger is better: a finite number. NaN if the completion cannot be graded, for
+    /// example because a called program fails: the member then ranks with the worst of the step.
     ///
     /// `completion` is what the model wrote, without the prompt; [`Prompt::reply`] adds the [opening](Prompt::opening)
     /// that the prompt gave.
@@ -63,22 +63,22 @@ pub trait Reward: Sync {
     /// The rewards of this crate panic if [`check`](Self::check) refuses the prompt.
     fn score(&self, prompt: &Prompt, completion: &str) -> f32;
 
-    /// What the program says to the model's latest answer, for the model to answer in turn; `None`, as here, ends the episode. `turns` are the model's answers
-    /// and the program's replies, one after the other: the first and the last are the model's. A reply ends the model's turn and begins the next one, with
-    /// all control tokens of a chat.
+    /// The program's reply to the model's latest answer, which the model answers in turn; `None`, the default, ends the episode. `turns` are the model's
+    /// answers and the program's replies, alternating: the first and the last are the model's. A reply ends the model's turn and begins the next one, with all
+    /// control tokens of a chat.
     ///
-    /// An episode also ends where the next answer might not fit into the model's context.
+    /// An episode also ends if the next answer might not fit into the model's context.
     fn reply(&self, prompt: &Prompt, turns: &[String]) -> Option<String> {
         let _ = (prompt, turns);
         None
     }
 
-    /// The score of an episode, whose turns are as in [`reply`](Self::reply); that of the last answer unless it is implemented.
+    /// The score of an episode with turns as in [`reply`](Self::reply); by default the score of the last answer.
     fn score_episode(&self, prompt: &Prompt, turns: &[String]) -> f32 {
         self.score(prompt, turns.last().map_or("", String::as_str))
     }
 
-    /// Whether the reward can grade replies to this prompt: to be called for every prompt before training.
+    /// Checks that the reward can grade replies to this prompt; call it for every prompt before training.
     ///
     /// # Errors
     ///

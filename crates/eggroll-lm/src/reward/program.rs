@@ -16,9 +16,9 @@ const SECONDS: f64 = 60.0;
 /// A reward that another program computes, in any language: it reads a line of JSON for each answer, `{"prompt": {"prompt": …, "reference": …}, "completion": …}`,
 /// and writes its score, a number in a line.
 ///
-/// As many programs run as answers are graded at a time, each one answer after the other. One that takes too long, ends, or says something else is ended with all
-/// that it has started: the answer's score is NaN, so its member ranks with the worst of the step, [`failures`](Self::failures) counts it, and another program
-/// starts with the next answer.
+/// One program runs for each answer that is graded at a time; each grades one answer after the other. If it takes too long, ends, or writes something else, it
+/// is ended with all processes that it has started. The answer's score is then NaN: its member ranks with the worst of the step, and
+/// [`failures`](Self::failures) counts it. Another program starts with the next answer.
 ///
 /// With [replies](Self::with_replies) it plays episodes of several turns. Lines have `"turns": […]` then, the model's answers and the program's replies. One
 /// without `"completion"` asks for a [reply](Reward::reply): a string of JSON, or `null` to end the episode. One with it asks for the score of the episode.

@@ -1,4 +1,4 @@
-//! What the model is asked, and what the reward knows of it.
+//! The prompt of a model, with data for its reward.
 
 use super::PromptError;
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// Characters of a prompt that an error shows.
 const SHOWN: usize = 60;
 
-/// A prompt, and what its reward needs to know.
+/// A prompt, with data for its reward.
 ///
 /// In JSON, a prompt is `{"prompt": …, "opening": …, "reference": …}`, of which only `prompt` is needed; every other
 /// field is a [fact](Self::facts).
@@ -28,16 +28,16 @@ const SHOWN: usize = 60;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// All that precedes the reply, with any control tokens of a chat.
+    /// The text before the reply, with any control tokens of a chat.
     #[serde(rename = "prompt")]
     pub question: String,
     /// The start of the reply, which the model is given and continues; empty for none. Also called a prefill.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub opening: String,
-    /// The expected reply, where the reward compares with one.
+    /// The expected reply, if the reward compares with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// What else the reward needs, by name.
+    /// Other data for the reward, by name.
     #[serde(flatten)]
     pub facts: Map<String, Value>,
 }
@@ -66,7 +66,7 @@ impl Prompt {
         self
     }
 
-    /// Replaces the question by a function of it, such as a chat template; the opening stays behind it.
+    /// Replaces the question by a function of it, such as a chat template; the opening still follows it.
     pub fn with_question(mut self, template: impl FnOnce(&str) -> String) -> Self {
         self.question = template(&self.question);
         self

@@ -3,12 +3,12 @@
 use super::{PatternError, Prompt, PromptError, Reward};
 use fancy_regex::Regex;
 
-/// 1 if the answer in the reply is the reference, else 0: the answer is what the first group of the pattern matches, or
-/// the whole match of a pattern without groups.
+/// 1 if the answer in the reply is the reference, else 0. The answer is the match of the pattern's first group, or the
+/// whole match of a pattern without groups.
 ///
-/// The last match counts. Space around answer and reference is ignored. The reply has the [opening](Prompt::opening) of
-/// the prompt. Patterns are those of the crate fancy-regex; one that backtracks a million times in a reply finds no
-/// answer.
+/// The last match counts. Space around answer and reference is ignored. The reply includes the
+/// [opening](Prompt::opening) of the prompt. Patterns have the syntax of the crate fancy-regex; a pattern that
+/// backtracks a million times in a reply finds no answer.
 ///
 /// # Example
 ///

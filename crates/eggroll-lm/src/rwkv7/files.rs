@@ -20,15 +20,15 @@ impl Stored {
 }
 
 impl Rwkv7 {
-    /// Every tensor of a file in the format of flash-linear-attention for Hugging Face (`model_type` `rwkv7`), with the parameter that it is.
+    /// Every tensor of a file in the format of flash-linear-attention for Hugging Face (`model_type` `rwkv7`), with its parameter.
     ///
-    /// `fused_mixes` is for files of the first version of the format, which have the six mixes of time mixing as the rows of one tensor
-    /// `attn.x_x`; those of the second version have `attn.x_r` and so on, `[1, 1, hidden_size]`.
+    /// `fused_mixes` is for files of the first version of the format: the six mixes of time mixing are the rows of one tensor
+    /// `attn.x_x`. Files of the second version have `attn.x_r` and so on, `[1, 1, hidden_size]`.
     ///
-    /// Names, shapes and the order of `x_x` are those of flash-linear-attention's source (its model, its layer and its converter of
-    /// the reference code's weights, as of 2025). **They were not checked against a file of real weights.** That format has no
-    /// tensors `v_lora` in the first layer, and takes `head_dim · norm_eps` for the normalization of heads, as [`Rwkv7::new`] does: with
-    /// heads of 64 the `64e-5` of the reference code.
+    /// Names, shapes and the order of `x_x` follow flash-linear-attention's source (its model, its layer and its converter of the
+    /// reference code's weights, as of 2025). **They were not checked against a file of real weights.** That format has no tensors
+    /// `v_lora` in the first layer. For the normalization of heads it uses `head_dim · norm_eps`, as [`Rwkv7::new`] does: with heads
+    /// of 64, the `64e-5` of the reference code.
     pub fn files(&self, fused_mixes: bool) -> Vec<FileTensor> {
         self.config().files(fused_mixes).collect()
     }
@@ -37,7 +37,7 @@ impl Rwkv7 {
     ///
     /// # Errors
     ///
-    /// What `read` returns.
+    /// The error of `read`.
     ///
     /// # Panics
     ///
@@ -51,7 +51,7 @@ impl Rwkv7 {
         for FileTensor { name, shape, parameter, stored } in self.files(fused_mixes) {
             let tensor = read(&name, &shape)?;
             let expected = shape.iter().product::<usize>();
-            assert!(tensor.len() == expected, "\"{name}\" has {} values, not those of {shape:?}", tensor.len());
+            assert!(tensor.len() == expected, "\"{name}\" has {} values, which do not fit {shape:?}", tensor.len());
             values.insert(parameter, stored.values(tensor, &shape));
         }
         let mut placing = Placing { path: Vec::new(), values };
@@ -79,7 +79,7 @@ impl Rwkv7 {
     }
 }
 
-/// Takes parameters by path, to be read when they are needed.
+/// Collects parameters by path, to be read when needed.
 #[derive(Default)]
 struct Taking {
     path: Vec<String>,

@@ -1,4 +1,4 @@
-//! The RWKV-7 architecture: a recurrent network whose state is of one size, however long the sequence is.
+//! The RWKV-7 architecture: a recurrent network with a state of fixed size.
 
 mod block;
 mod files;

@@ -8,13 +8,13 @@ use burn::tensor::{Device, Int, Tensor};
 use eggroll_nn::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 
 /// A recurrent language model of the RWKV-7 architecture (Peng et al., "RWKV-7 'Goose' with Expressive Dynamic State Evolution", arXiv
-/// 2503.14456), of perturbed modules: inside `evaluate` its rows are those of all members. Parameters have the names of the
-/// reference code; [`files`](Self::files) says how files name them.
+/// 2503.14456). It is made of perturbed modules: inside `evaluate` it takes rows of all members. Parameters have the names of the
+/// reference code; [`files`](Self::files) has their names in files.
 ///
 /// [`forward`](Self::forward) runs on every backend, one position after the other. On CPUs [`HostRwkv7`](crate::HostRwkv7) is many times
 /// faster: it scores and generates for a population without tensors.
 ///
-/// The EGGROLL paper (arXiv 2511.16652) trains the matrices of the blocks alone, by low-rank noise:
+/// The EGGROLL paper (arXiv 2511.16652) trains only the matrices of the blocks, with low-rank noise:
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -99,7 +99,7 @@ impl Rwkv7 {
         vec![layer; layers]
     }
 
-    /// Logits of the next token at every position of sequences of one length, from their begin.
+    /// Logits of the next token at every position of sequences of one length, from their beginning.
     ///
     /// # Shapes
     ///

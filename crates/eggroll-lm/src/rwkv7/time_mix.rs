@@ -1,4 +1,4 @@
-//! Time mixing: what takes the place of attention.
+//! Time mixing, in place of attention.
 
 use super::head_norm::HeadNorm;
 use super::state::LayerState;
@@ -23,7 +23,7 @@ use eggroll_nn::{Linear, LinearConfig};
 /// ```
 #[derive(Module, Debug)]
 pub struct TimeMix {
-    /// The mix of what is read, `[hidden_size]`, as the next five.
+    /// The mix of the receptance, `[hidden_size]`, as the next five.
     pub x_r: Param<Tensor<1>>,
     /// The mix of the decay.
     pub x_w: Param<Tensor<1>>,
@@ -59,7 +59,7 @@ pub struct TimeMix {
     pub g2: Linear,
     /// The removal key's scale, `[hidden_size]`.
     pub k_k: Param<Tensor<1>>,
-    /// How much of the in-context learning rate the replacement key takes, `[hidden_size]`.
+    /// Share of the in-context learning rate in the replacement key, `[hidden_size]`.
     pub k_a: Param<Tensor<1>>,
     /// The weight of a row's own value, `[hidden_size]`.
     pub r_k: Param<Tensor<1>>,

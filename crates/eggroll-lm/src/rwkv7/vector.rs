@@ -4,7 +4,7 @@ use burn::module::{Initializer, Param};
 use burn::tensor::{Device, Tensor};
 use eggroll_core::scope;
 
-/// A vector as the rows see it, `[1, 1, n]`; inside `evaluate` that of each row's member, `[rows, 1, n]`.
+/// A vector for rows, `[1, 1, n]`; inside `evaluate` the vector of each row's member, `[rows, 1, n]`.
 ///
 /// # Panics
 ///

@@ -360,7 +360,7 @@ fn the_scaling_of_llama_3_is_recognized_by_its_divisors() {
     assert!(open(&both).expect_err("a refusal").to_string().contains("rope_freqs.weight with rope.scaling.factor 2"));
 
     file.tensors.last_mut().unwrap().3[4..8].copy_from_slice(&3.0f32.to_le_bytes());
-    assert!(open(&file).expect_err("a refusal").to_string().contains("other factors than those of Llama 3"));
+    assert!(open(&file).expect_err("a refusal").to_string().contains("other factors than Llama 3"));
     *file.tensors.last_mut().unwrap() = ("rope_freqs.weight".into(), vec![16], 0, divisors(32));
     assert!(open(&file).is_err());
 }

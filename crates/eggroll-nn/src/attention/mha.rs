@@ -50,7 +50,7 @@ impl MultiHeadAttentionConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> MultiHeadAttention {
         check("MultiHeadAttentionConfig", self, &[&[("d_model", self.d_model), ("d_model", self.d_model)]]);
@@ -72,8 +72,8 @@ impl MultiHeadAttentionConfig {
 }
 
 /// Multi-head attention, the same as [`burn::nn::attention::MultiHeadAttention`]: `softmax(Q·Kᵀ/√d_k)·V` for each head, with
-/// `Q`, `K`, `V` and the output from linear layers; inside `evaluate` these are perturbed for every member. Attention itself
-/// is between rows of one sequence and needs no more than Burn's operations.
+/// `Q`, `K`, `V` and the output from linear layers. Inside `evaluate` these are perturbed for every member. Attention itself
+/// is between rows of one sequence and uses Burn's operations.
 ///
 /// Created by [`MultiHeadAttentionConfig`] or from Burn's; fields and records are the same.
 ///
@@ -107,7 +107,7 @@ pub struct MultiHeadAttention {
     pub output: Linear,
     /// Dropout of the weights.
     pub dropout: Dropout,
-    /// Not used: a field that Burn's has.
+    /// Not used; kept because Burn's module has the field.
     pub activation: Gelu,
     /// The size of inputs and outputs.
     pub d_model: usize,
@@ -163,7 +163,7 @@ impl MultiHeadAttention {
     ///
     /// - query: `[batch, positions_1, d_model]`; key, value: `[batch, positions_2, d_model]`; inside `evaluate` the batch is
     ///   `members · rows`, member-major
-    /// - masks: a row for each of the batch; inside `evaluate` also a row for each that every member has, which all share
+    /// - masks: a row for each of the batch; inside `evaluate` also one member's rows, which all members share
     /// - output: context `[batch, positions_1, d_model]`, weights `[batch, n_heads, positions_1, positions_2]`
     ///
     /// # Panics
@@ -250,7 +250,8 @@ impl MultiHeadAttention {
         (weights, context)
     }
 
-    /// Repeats a mask that all members share for every member; one that has a row for each of the batch stays.
+    /// Repeats a mask that all members share for every member; a mask with a row for each of the batch is returned as
+    /// it is.
     fn mask_of_members<const D: usize>(&self, mask: Tensor<D, Bool>, batch: usize) -> Tensor<D, Bool> {
         match scope::active(&self.query.weight).map(|query| query.pairs().members()) {
             Some(members) if mask.dims()[0] * members == batch => mask.repeat_dim(0, members),
@@ -266,7 +267,7 @@ pub struct MhaCache {
     key: TensorCache<4>,
     value: TensorCache<4>,
     output: TensorCache<3>,
-    /// Keys and values are those of the first call.
+    /// Whether keys and values of the first call are kept.
     fixed_keys: bool,
 }
 

@@ -31,7 +31,7 @@ struct Window {
 }
 
 impl Rewrite<'_> {
-    /// Rewrites a convolution; `None` if the operation is none.
+    /// Rewrites a convolution; `None` for other operations.
     pub(super) fn convolution(
         &mut self,
         operation: &OperationIr,
@@ -185,7 +185,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Gives a convolution as many times its groups, and takes its bias away.
+/// Multiplies the groups of a convolution by `members`, and removes its bias.
 fn widen(operation: &mut OperationIr, members: usize) {
     use ModuleOperationIr::*;
     macro_rules! widen {

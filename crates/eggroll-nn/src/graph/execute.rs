@@ -11,7 +11,7 @@ use burn::tensor::{Int, Shape, Tensor};
 use eggroll_core::ops::InputRows;
 use eggroll_core::scope::ActiveParameter;
 
-/// Runs `program` on `inputs` under the perturbed parameters of the model of today.
+/// Runs `program` on `inputs` under the perturbed parameters of the current model.
 ///
 /// # Panics
 ///
@@ -66,7 +66,7 @@ fn perform(on: &mut dyn Interpreter, step: &ProgramStep, parameters: &[Parameter
     on.put(out.id, shaped(result, out));
 }
 
-/// A linear operation on the last axis of `x`, whatever its rank, with the parameter as a matrix.
+/// A linear operation on the last axis of `x`, of any rank, with the parameter as a matrix.
 fn linear(x: DispatchTensor, input: InputRows, weight: &Parameter, bias: Option<&Parameter>) -> Tensor<2> {
     let matrix = matrix(weight);
     let [d_input, _] = matrix.dims();

@@ -1,5 +1,5 @@
-//! Linear operations put together again: Burn records them as a product, a sum and changes of shape, and chooses by the size of the
-//! batch which of them.
+//! Reassembles linear operations: Burn records them as a product, a sum and changes of shape, which depend on the size of the
+//! batch.
 
 use super::operation::as_matmul;
 use burn::backend::ir::{
@@ -8,11 +8,11 @@ use burn::backend::ir::{
 use burn::tensor::TensorId;
 use std::collections::HashMap;
 
-/// Who makes and who takes a tensor.
+/// Producers and consumers of tensors.
 struct Flow<'a> {
     operations: &'a [OperationIr],
     producer: HashMap<TensorId, usize>,
-    /// All that take it; an output of the forward is taken at the end.
+    /// All consumers; an output of the forward has one at the end.
     consumers: HashMap<TensorId, Vec<usize>>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Flow<'a> {
         as_reshape(&self.operations[*self.producer.get(&tensor.id)?])
     }
 
-    /// The only operation that takes the tensor.
+    /// The tensor's consumer, if there is only one.
     fn only_consumer(&self, tensor: &TensorIr) -> Option<(usize, &'a OperationIr)> {
         match self.consumers.get(&tensor.id).map(Vec::as_slice) {
             Some([only]) => Some((*only, self.operations.get(*only)?)),
@@ -41,7 +41,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The tensor itself if it has `rank` axes, or what it was before axes of 1 were put in front.
+    /// The tensor itself if it has `rank` axes, or the tensor before leading axes of 1 were added.
     fn without_leading_ones(&self, tensor: &TensorIr, rank: usize) -> Option<TensorIr> {
         if tensor.shape.num_dims() == rank {
             return Some(tensor.clone());
@@ -90,7 +90,7 @@ fn as_reshape(operation: &OperationIr) -> Option<&ShapeOpIr> {
     }
 }
 
-/// The operations with every linear one as a whole, in place of its last part.
+/// The operations, with every linear operation as a whole at the position of its last part.
 pub(super) fn fuse(operations: &[OperationIr], outputs: &[TensorId]) -> Vec<OperationIr> {
     let flow = Flow::new(operations, outputs);
     let mut fused: Vec<Option<OperationIr>> = operations.iter().cloned().map(Some).collect();

@@ -1,4 +1,4 @@
-//! Running operations on the device of the model, whichever backend that is.
+//! Runs operations on the device of the model, on any backend.
 
 use burn::backend::ir::{BackendIr, HandleKind, OperationIr, TensorIr};
 use burn::backend::{BackendTensor, DispatchKindConversion, DispatchTensor, TensorMetadata};

@@ -92,7 +92,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Hands a result over: rows of members folded again, or what every member has its own of.
+    /// Hands a result over: rows of members, folded again, or a value for every member.
     pub(super) fn land(&mut self, out: &TensorIr, lifted: TensorIr) {
         if self.batch(out.id) == RowAxis::Leading {
             self.reshape_into(&lifted, out.clone());

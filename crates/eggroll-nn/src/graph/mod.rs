@@ -36,11 +36,11 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// The forward of a model that is built of `burn::nn` or anything else, to be run for all members of a population at once.
 ///
 /// Inside `evaluate`, [`forward`](Self::forward) takes rows of all members, as the forward of a perturbed module does; outside it is the
-/// model's own, bit for bit. The model keeps its type: nothing of it is replaced. Draws and estimates are those of the perturbed
-/// modules, because a parameter's address is its position in the model either way.
+/// model's own, bit for bit. The model keeps its type: nothing of it is replaced. Draws and estimates are the same as with perturbed
+/// modules, because a parameter's address is its position in the model in both cases.
 ///
 /// The forward is recorded by Burn's capture device, which computes nothing, once for every shape of input. Rows of members stand
-/// on the leading axis, so that Burn's operations are right as they are; those that use a parameter become
+/// on the leading axis, so Burn's operations are right as they are. Operations that use a parameter become
 ///
 /// | use | becomes |
 /// |---|---|
@@ -49,8 +49,9 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// | layer and batch norm; sums, products and other operations element by element; reductions along an axis | the operation under every member's vector |
 /// | other convolutions; products with a transpose or with what was computed from parameters | a batched operation under every member's weight, which is formed |
 ///
-/// A parameter that is used in any other way is refused when the forward is recorded. So is a forward in which members would
-/// mix: axes of the batch are followed through the graph, and a population of four is compared with its members one by one.
+/// A parameter that is used in any other way is refused when the forward is recorded, and so is a forward in which members
+/// would mix. To detect that, axes of the batch are followed through the graph, and a population of four is compared with
+/// its members one by one.
 ///
 /// # Example
 ///
@@ -149,15 +150,15 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
     ///
     /// # Panics
     ///
-    /// Panics if `input` has another form than the example in such a way that it cannot be recorded, with the [`GraphError`]; if its
-    /// rows are not a multiple of the members; and as the forward does.
+    /// Panics if `input` differs from the example and cannot be recorded, with the [`GraphError`]; if its rows are not a multiple of
+    /// the members; and as the forward does.
     #[track_caller]
     pub fn forward(&self, model: &M, input: X) -> Y {
         self.apply(model, input, false)
     }
 
-    /// Applies the model to rows that all members share: a first layer computes its product with them once, and what only depends on
-    /// them is computed once. Results are those of [`forward`](Self::forward) on the rows repeated for every member.
+    /// Applies the model to rows that all members share: the product of a first layer with them, and everything that depends only on
+    /// them, is computed once. Results equal [`forward`](Self::forward) on the rows repeated for every member.
     ///
     /// # Shapes
     ///

@@ -1,4 +1,4 @@
-//! Burn's operations as the rewrite sees them: their names, and how they carry a leading axis of members.
+//! Burn's operations in the rewrite: their names, and their forms with a leading axis of members.
 
 use burn::backend::ir::{
     ActivationOperationIr, BaseOperationIr, BinaryOpIr, DimOpIr, FloatOperationIr, IntOperationIr, IrVisitorMut,
@@ -65,7 +65,7 @@ pub(super) fn of_kind(dtype: DType, operation: BaseOperationIr) -> OperationIr {
     }
 }
 
-/// Gives other tensors to an operation: those of `tensors`, by the recorded ones.
+/// Replaces the recorded tensors of an operation by their entries in `tensors`.
 pub(super) fn replace(operation: &mut OperationIr, tensors: &HashMap<TensorId, TensorIr>) {
     struct Replace<'a>(&'a HashMap<TensorId, TensorIr>);
     impl IrVisitorMut for Replace<'_> {
@@ -79,8 +79,8 @@ pub(super) fn replace(operation: &mut OperationIr, tensors: &HashMap<TensorId, T
     operation.visit_mut(&mut Replace(tensors));
 }
 
-/// The same operation for operands with one axis more in front, `None` if it has no such form. The shapes of its tensors
-/// are the caller's to change.
+/// The same operation for operands with one more leading axis, `None` if it has no such form. The caller changes the
+/// shapes of its tensors.
 pub(super) fn with_leading_axis(mut operation: OperationIr) -> Option<OperationIr> {
     let possible = match &mut operation {
         OperationIr::BaseFloat(op) | OperationIr::BaseInt(op) | OperationIr::BaseBool(op) => base(op),

@@ -7,7 +7,7 @@ use burn::tensor::TensorId;
 use eggroll_core::ops::InputRows;
 use std::collections::{HashMap, HashSet};
 
-/// One step of a [`GraphProgram`]. Shapes are those that tensors really have.
+/// One step of a [`GraphProgram`], with the actual shapes of tensors.
 #[derive(Clone, Debug)]
 pub(super) enum ProgramStep {
     /// An operation of Burn.
@@ -74,7 +74,7 @@ impl GraphProgram {
             let mut count: HashMap<TensorId, usize> = HashMap::new();
             step.operands(&mut |operand| *count.entry(operand.id).or_default() += 1);
             step.operands(&mut |operand| {
-                // A tensor that an operation takes twice stays until the end.
+                // A tensor that an operation takes twice is kept until the end.
                 let last = count[&operand.id] == 1 && !needed.contains(&operand.id);
                 operand.status = if last { TensorStatus::ReadWrite } else { TensorStatus::ReadOnly };
             });
@@ -103,7 +103,7 @@ pub(super) fn needed(operations: &[OperationIr], outputs: &[TensorId]) -> Vec<Op
     kept
 }
 
-/// Where two recordings of one forward differ: the position of the first operation that is another.
+/// The position of the first operation that differs between two recordings of one forward.
 pub(super) fn difference(a: &[OperationIr], b: &[OperationIr]) -> Option<usize> {
     let same = |a: &OperationIr, b: &OperationIr| {
         operation::name(a) == operation::name(b)

@@ -1,9 +1,9 @@
 //! From a recorded forward to steps for a folded population: every use of a parameter becomes its perturbed operation.
 //!
-//! A recorded tensor is one of three things. *Plain*: the same for all members, or rows of members on the leading axis, so that
-//! Burn's operation is right as it stands. *Parameter*: a parameter, perhaps arranged anew, of which nothing has been computed yet.
-//! *Members*: computed from parameters alone, so that every member has its own: held as `[members, ...]`. Where the last two meet rows,
-//! the operation runs with members on a separate axis.
+//! A recorded tensor has one of three origins. *Plain*: the same for all members, or rows of members on the leading axis; Burn's
+//! operation is right as it stands. *Parameter*: a parameter, perhaps rearranged, before any computation. *Members*: computed from
+//! parameters alone, different for every member, held as `[members, ...]`. Where the last two meet rows, the operation runs with
+//! members on a separate axis.
 
 use super::error::GraphError;
 use super::fuse::fuse;
@@ -26,7 +26,7 @@ pub(super) enum RowAxis {
     Other,
 }
 
-/// A parameter, perhaps arranged anew.
+/// A parameter, perhaps rearranged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     /// Position of the parameter.
@@ -37,7 +37,7 @@ pub(super) struct View {
     pub matrix: Option<bool>,
 }
 
-/// What a recorded tensor is: see the top of this file.
+/// The origin of a recorded tensor: see the top of this file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     Plain,
@@ -53,19 +53,20 @@ pub(super) struct Rewrite<'a> {
     pub(super) origins: HashMap<TensorId, Origin>,
     /// How a parameter was arranged.
     pub(super) views: HashMap<TensorId, OperationIr>,
-    /// `[members, ...]` of tensors that every member has its own of.
+    /// `[members, ...]` of tensors that differ for every member.
     pub(super) lifted: HashMap<TensorId, TensorIr>,
     /// A parameter that a tensor was computed from.
     roots: HashMap<TensorId, usize>,
     /// Tensors that depend on the inputs' values.
     pub(super) rows: HashSet<TensorId>,
-    /// Rows that are the same for all members and stand only once, so far: of recorded tensors that nothing has needed yet.
+    /// Rows that are the same for all members and so far stored once, of recorded tensors that no operation has needed
+    /// repeated.
     repeated: HashMap<TensorId, TensorIr>,
     steps: Vec<ProgramStep>,
     next_id: u64,
 }
 
-/// The program of a recording for `members` members. `other` is the recording for another batch: by it we know which axes are
+/// The program of a recording for `members` members. `other` is the recording for another batch, which shows the axes of
 /// rows. With `shared`, the inputs have the rows of one member, for all. Constants are brought to the device of `on`.
 pub(super) fn rewrite(
     trace: Trace,
@@ -132,7 +133,7 @@ fn whole(trace: &Trace) -> Vec<OperationIr> {
     needed(&fuse(&trace.operations, &trace.outputs), &trace.outputs)
 }
 
-/// Where the rows of every tensor lie: on the axes on which two recordings, for other numbers of rows, differ.
+/// The axis of every tensor's rows: where two recordings, for different numbers of rows, differ.
 fn batch_axes(operations: &[OperationIr], other: &[OperationIr]) -> Result<HashMap<TensorId, RowAxis>, GraphError> {
     if let Some(position) = difference(operations, other) {
         return Err(GraphError::ShapeDependent { position });
@@ -231,7 +232,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Notes a parameter that is arranged anew; false if the operand is none.
+    /// Notes a parameter that is rearranged; false if the operand is not a parameter.
     fn arranged(&mut self, operation: &OperationIr) -> bool {
         let (Some(input), Some(out)) = (operation.inputs().next(), operation.outputs().next()) else {
             return false;
@@ -266,7 +267,7 @@ impl Rewrite<'_> {
         self.batch.get(&id).copied().unwrap_or(RowAxis::None)
     }
 
-    /// The parameter behind a tensor of which nothing has been computed yet.
+    /// The parameter that a tensor is a view of.
     pub(super) fn view(&self, tensor: &TensorIr) -> Option<View> {
         match self.origin(tensor.id) {
             Origin::Parameter(view) => Some(view),
@@ -274,7 +275,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Whether rows of all members stand in the tensor, or what is the same for all.
+    /// Whether the tensor holds rows of all members, or values that are the same for all.
     pub(super) fn is_plain(&self, tensor: &TensorIr) -> bool {
         matches!(self.origin(tensor.id), Origin::Plain)
     }

@@ -11,7 +11,7 @@ use burn::tensor::{Bool, DType, Device, DeviceConfig, DeviceSettings, Int, Shape
 use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
 use eggroll_core::scope::{self, ActiveParameter, CloneError};
 
-/// One parameter of the model of today.
+/// One parameter of the current model.
 #[derive(Clone)]
 pub(super) struct Parameter {
     /// Names of fields from the model down, joined by dots.
@@ -33,7 +33,7 @@ impl Parameter {
 ///
 /// # Panics
 ///
-/// Panics if `model` is a clone that a scope of this thread cannot tell from the model that it perturbs.
+/// Panics if a scope of this thread cannot tell `model`, a clone, from the model that it perturbs.
 #[track_caller]
 pub(super) fn parameters<M: Module>(model: &M) -> Vec<Parameter> {
     let mut collector = CloneCollector { found: Vec::new(), refused: None };
@@ -109,7 +109,7 @@ pub(super) fn trace<M: Module, X: GraphTensors, Y: GraphTensors>(
     let (mut inputs, mut parameters) = (Vec::new(), Vec::new());
     let captured = device.capture_scope(|scope| {
         configure(device, settings);
-        // `valid` makes its own running states: `to_device` would move those of the user's model.
+        // `valid` makes its own running states: `to_device` would move the states of the user's model.
         let mut placeholders = Placeholders { device, ids: Vec::new() };
         let model = model.valid().map(&mut placeholders).to_device(device);
         parameters = placeholders.ids;

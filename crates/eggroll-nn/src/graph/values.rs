@@ -1,4 +1,4 @@
-//! Parameters as members see them, for uses that need the values themselves.
+//! Perturbed values of parameters, for uses that need them formed.
 
 use super::trace::Parameter;
 use burn::backend::Dispatch;
@@ -7,7 +7,7 @@ use burn::tensor::{Shape, Tensor};
 use eggroll_core::MatrixView;
 use eggroll_core::scope::ActiveParameter;
 
-/// A parameter of two axes or more as the matrix `[d_input, d_output]` that its noise is made for.
+/// A parameter of two axes or more as the matrix `[d_input, d_output]`, the shape of its noise.
 pub(super) fn matrix(parameter: &Parameter) -> Tensor<2> {
     let shape = parameter.shape();
     let view = MatrixView::of(&shape).expect("a matrix has two axes or more");

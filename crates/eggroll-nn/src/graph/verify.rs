@@ -16,7 +16,8 @@ const PAIRS: u32 = 2;
 pub(super) const MEMBERS: usize = 2 * PAIRS as usize;
 /// Noise scale: large enough to be seen behind rounding, in the range of usual weights.
 const SIGMA: f64 = 0.05;
-/// Share of the noise's effect that the batched forward may be off by: rows under a wrong member's weights are off by all of it.
+/// Largest error of the batched forward as a share of the noise's effect; rows under a wrong member's weights are off by all of
+/// it.
 const SHARE: f64 = 0.02;
 /// Roundings that are allowed, in units of the largest output.
 const ROUNDINGS: f64 = 64.0;
@@ -85,7 +86,7 @@ fn repeat_rows(tensor: DispatchTensor) -> DispatchTensor {
     }
 }
 
-/// The values of every tensor of floats; nothing of others, which a rounding may change altogether.
+/// The values of every float tensor; empty for others, which a rounding may change completely.
 fn numbers(tensors: Vec<DispatchTensor>) -> Vec<Vec<f64>> {
     let values = |tensor: DispatchTensor| {
         if !tensor.dtype().is_float() {

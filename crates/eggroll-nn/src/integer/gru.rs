@@ -21,7 +21,7 @@ impl MinimalGruConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> MinimalGru {
         check("integer MinimalGruConfig", self, &[&[("d_model", self.d_model), ("d_model", self.d_model)]]);

@@ -22,7 +22,7 @@ impl LinearConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Linear {
         check("integer LinearConfig", self, &[&[("d_input", self.d_input), ("d_output", self.d_output)]]);

@@ -13,7 +13,7 @@ pub struct MlpConfig {
     pub d_model: usize,
     /// The size between: four times that, if not given.
     pub d_hidden: Option<usize>,
-    /// Whether what is negative between the layers becomes 0.
+    /// Whether negative values between the layers become 0.
     #[config(default = false)]
     pub relu: bool,
 }
@@ -23,7 +23,7 @@ impl MlpConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Mlp {
         check("integer MlpConfig", self, &[]);
@@ -36,14 +36,15 @@ impl MlpConfig {
     }
 }
 
-/// Two linear layers. In the paper nothing is between them but what dividing and clipping do; [`relu`](Self::relu) learns more.
+/// Two linear layers. In the paper only division and clipping act between them; with [`relu`](Self::relu) the model learns
+/// more.
 #[derive(Module, Debug)]
 pub struct Mlp {
     /// `[d_model, d_hidden]`
     pub expand: Linear,
     /// `[d_hidden, d_model]`
     pub contract: Linear,
-    /// Whether what is negative between them becomes 0.
+    /// Whether negative values between them become 0.
     #[module(skip)]
     pub relu: bool,
 }

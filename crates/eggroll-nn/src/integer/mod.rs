@@ -1,8 +1,8 @@
 //! Integer-only modules of Q-EGGROLL: int8 weights and activations, int32 sums, no floating point.
 //!
-//! Parameters are Burn integer tensors in ordinary modules, so that records, visitors and device moves work. Inside `evaluate`
-//! every member computes with its own weights, outside the modules are plain. Values are fixed point: 16 is 1.0. The
-//! formulas are those of [`eggroll_core::ops::integer`].
+//! Parameters are Burn integer tensors in ordinary modules, so records, visitors and device moves work. Inside `evaluate`
+//! every member computes with its own weights; outside, the modules are plain. Values are fixed point: 16 is 1.0.
+//! [`eggroll_core::ops::integer`] has the formulas.
 //!
 //! # References
 //!
@@ -29,8 +29,8 @@ use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use eggroll_core::integer::{FIXED_POINT, INT8_LIMIT};
 use eggroll_core::ops::integer::IntegerNoise;
-/// The type of integer parameters on a device, and the score of models: in sixteenths of a bit of the recurrent ones, whose rounding is
-/// [`Rounding::Floor`], in 1/256 bit of the [transformer], whose is [`Rounding::Nearest`].
+/// The type of integer parameters on a device, and the score of models. Recurrent models round by [`Rounding::Floor`] and score in
+/// sixteenths of a bit; the [transformer] rounds by [`Rounding::Nearest`] and scores in 1/256 bit.
 pub use eggroll_core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll_core::scope::{self, ActiveParameter, IntegerInput};
 
@@ -51,7 +51,7 @@ fn parameter<const D: usize>(values: Tensor<D, Int>, device: &Device) -> Param<T
     Param::initialized(ParamId::new(), values.cast(integer_type(device)))
 }
 
-/// The noise that a parameter is under on this thread now, if any, and what its inputs are noted by.
+/// The current noise of a parameter on this thread, if any, and the handle that notes its inputs.
 #[track_caller]
 fn perturbed<const D: usize>(parameter: &Param<Tensor<D, Int>>, rows: usize) -> Perturbed {
     let active = scope::active(parameter);
@@ -68,14 +68,14 @@ struct Perturbed {
 }
 
 impl Perturbed {
-    /// Notes what the operation is given, if that is asked for.
+    /// Notes the operation's input, if that is asked for.
     fn given(&self, input: impl FnOnce() -> IntegerInput) {
         if let Some(active) = &self.active {
             active.note_integers(input);
         }
     }
 
-    /// What the operation made of it.
+    /// Returns the operation's output, with the rows that the scope moves.
     fn made(self, y: Tensor<2, Int>) -> Tensor<2, Int> {
         match self.active {
             Some(active) => active.moved_integers(y),
@@ -84,7 +84,7 @@ impl Perturbed {
     }
 }
 
-/// The noise of a vector on this thread now, if any.
+/// The current noise of a vector on this thread, if any.
 #[track_caller]
 fn vector_noise(parameter: &Param<Tensor<1, Int>>, rows: usize) -> Option<IntegerNoise> {
     let vector = perturbed(parameter, rows);

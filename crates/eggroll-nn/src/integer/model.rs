@@ -33,7 +33,7 @@ impl EggModelConfig {
     /// # Panics
     ///
     /// Panics if the vocabulary or the width is 0, or the vocabulary above 256.
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> EggModel {
         check("EggModelConfig", self, &[&[("width", self.width), ("4 * width", self.width.saturating_mul(4))]]);

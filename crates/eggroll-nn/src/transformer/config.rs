@@ -42,7 +42,7 @@ impl TransformerEncoderConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub(super) fn plain(&self) -> plain::TransformerEncoderConfig {
         let square = [("d_model", self.d_model), ("d_model", self.d_model)];

@@ -12,7 +12,7 @@ impl TransformerEncoderConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> TransformerEncoder {
         self.plain().init(device).into()
@@ -98,7 +98,7 @@ impl TransformerEncoder {
     /// # Shapes
     ///
     /// - tensor: `[batch, positions, d_model]`; inside `evaluate` the batch is `members · rows`, member-major
-    /// - masks: a row for each of the batch; inside `evaluate` also a row for each that every member has, which all share
+    /// - masks: a row for each of the batch; inside `evaluate` also one member's rows, which all members share
     /// - output: `[batch, positions, d_model]`
     ///
     /// # Panics
@@ -121,7 +121,7 @@ impl TransformerEncoder {
     ///
     /// # Panics
     ///
-    /// As [`forward`](Self::forward), and if the cache is one of another number of layers.
+    /// As [`forward`](Self::forward), and if the cache has another number of layers.
     #[track_caller]
     pub fn forward_autoregressive_inference(
         &self,

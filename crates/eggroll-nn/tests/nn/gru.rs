@@ -66,7 +66,7 @@ fn parameters_of_activations_are_perturbed() {
     let config = GruConfig::new(5, 7, true).with_hidden_activation(PReluConfig::new().into());
     check(config.clone(), &[], &device);
     check(config.with_hidden_activation(PReluConfig::new().with_num_parameters(7).into()), &[], &device);
-    // Without bounds of its own: states are clamped.
+    // Without separate bounds: states are clamped.
     let config = GruConfig::new(5, 7, true).with_hidden_activation(SwiGluConfig::new(7, 7).with_bias(true).into());
     check(config.with_clip(Some(1.0)), &[], &device);
 }

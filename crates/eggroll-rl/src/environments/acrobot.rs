@@ -28,8 +28,8 @@ const SECOND_INERTIA: f32 = 1.25;
 /// `1.25·d₁ − d₂²` is this less `¼·cos² θ₂`.
 const DETERMINANT: f32 = 2.8125;
 
-/// Two links hang from a joint; a torque of −1, 0 or 1 (actions 0, 1, 2) at the joint between them is to swing their end above a line:
-/// Acrobot-v1.
+/// Acrobot-v1: two links hang from a joint. A torque of −1, 0 or 1 (actions 0, 1, 2) at the joint between them is to swing their end
+/// above a line.
 ///
 /// The state is `θ₁, θ₂, θ̇₁, θ̇₂`, the second angle relative to the first link, all 0 hanging down; the observation
 /// `cos θ₁, sin θ₁, cos θ₂, sin θ₂, θ̇₁, θ̇₂`. Accelerations solve, with the torque `u`,

@@ -15,9 +15,8 @@ const NONE: f32 = -1.0;
 
 /// A bandit whose arms change from episode to episode: which arm is best has to be found out, and remembered, within the episode.
 ///
-/// At the reset every arm `k` draws the probability `p_k` of a reward, uniform in `[0, 1)`, and every pull `t` a uniform number `u_t`; pulling
-/// arm `a` gives `1` if `u_t < p_a`, else `0`. So nothing is drawn later, and members that see the same episode differ by their
-/// choices only.
+/// At the reset every arm `k` draws the probability `p_k` of a reward, and every pull `t` a number `u_t`, all uniform in `[0, 1)`. Pulling arm
+/// `a` gives `1` if `u_t < p_a`, else `0`. So nothing is drawn later, and members that see the same episode differ by their choices only.
 ///
 /// The observation is the last arm as one-hot, all 0 before the first pull, the last reward, and the share of pulls that are done: `arms + 2`
 /// numbers. An episode ends after `pulls` steps. Pulling at random gains `pulls/2` on average, knowing the best arm

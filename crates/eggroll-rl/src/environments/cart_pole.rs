@@ -58,8 +58,9 @@ const START: f32 = 0.05;
 ///
 /// # References
 ///
-/// Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems", 1983; Florian, "Correct
-/// equations for the dynamics of the cart-pole system", 2007; Towers et al., "Gymnasium", arXiv 2407.17032.
+/// - Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems", 1983
+/// - Florian, "Correct equations for the dynamics of the cart-pole system", 2007
+/// - Towers et al., "Gymnasium", arXiv 2407.17032
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CartPole;
 

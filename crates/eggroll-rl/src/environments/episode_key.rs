@@ -4,7 +4,7 @@ use eggroll_core::rng::philox::philox4x32;
 
 /// Marks the words of episodes in the counter, so that none is a word of a parameter's noise under the same seed.
 const MARK: u32 = 0x4550_4953;
-/// The block of words that seeds of new episodes are drawn from: those of draws end far below it.
+/// The block of words that seeds of new episodes are drawn from: the blocks of draws end far below it.
 const RESTART: u32 = u32::MAX;
 
 /// The address of an episode: the same key gives the same episode on every backend, chunk and shard.

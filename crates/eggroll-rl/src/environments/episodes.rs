@@ -14,9 +14,9 @@ pub enum EndOfEpisode {
 
 /// A batch of environments in the midst of their episodes, all of it on the device: no step reads anything to the host.
 ///
-/// An episode ends by itself or at the environment's time limit. What follows is said once, by [`EndOfEpisode`]: with `Freeze` an
-/// environment stays as it is; with `Reset` it continues from a new state, drawn from its key and the step at which that happens, so
-/// that the whole run is a function of the keys.
+/// An episode ends by itself or at the environment's time limit. [`EndOfEpisode`] says what follows. With `Freeze` an environment
+/// stays as it is. With `Reset` it continues from a new state, drawn from its key and the step of the reset, so that the whole run
+/// is a function of the keys.
 ///
 /// # Example
 ///
@@ -83,7 +83,7 @@ impl Episodes {
         environment.observe(self.state.clone())
     }
 
-    /// One step of all environments; those that are frozen take no part in it.
+    /// One step of all environments but the frozen ones.
     ///
     /// # Shapes
     ///

@@ -17,8 +17,13 @@ pub struct Step<N: Number, State> {
 }
 
 /// An environment by its physics, for actions of one number. Written once over [`Number`], it is a [`TensorEnvironment`] with all three
-/// forms: batches of tensors on any device, rows of floats on CPUs, and one kernel for whole episodes on devices. They do the same
-/// operations in the same order, so that the two on a CPU have the same bits.
+/// forms:
+///
+/// - batches of tensors on any device
+/// - rows of floats on CPUs
+/// - one kernel for whole episodes on devices
+///
+/// All three do the same operations in the same order, so that the two on a CPU have the same bits.
 ///
 /// # Example
 ///

@@ -10,9 +10,9 @@ use burn::tensor::Device;
 pub struct ExpectedValuesConfig {
     /// Worlds that are sampled for a decision, `W`.
     pub worlds: usize,
-    /// The temperature `τ` of the soft policy that other players are taken to follow, in units of the oracle's values:
-    /// worlds are weighed by the likelihood of the moves seen so far (posterior weights). `None` weighs all worlds
-    /// alike.
+    /// The temperature `τ` of the soft policy that other players are assumed to follow, in units of the oracle's
+    /// values. Worlds are weighed by the likelihood of the moves seen so far (posterior weights). `None` weighs all
+    /// worlds alike.
     pub temperature: Option<f64>,
 }
 

@@ -22,12 +22,12 @@ const ROWS: usize = 128;
 /// E[Q(a)] = Σ_w p_w·Q(w, a)     p_w ∝ Π_t π(a_t | w)     π(· | w) = softmax(Q(w, ·)/τ)
 /// ```
 ///
-/// with the worlds `w` of a [`WorldSampler`], the values `Q` of an oracle that sees the world, and weights by the moves
-/// `a_t` that other players made so far: without a temperature `τ` all `p_w` are `1/W`.
+/// A [`WorldSampler`] samples the worlds `w`; an oracle that sees the world gives the values `Q`. The moves `a_t` that
+/// other players made so far give the weights `p_w`. Without a temperature `τ` all `p_w` are `1/W`.
 ///
 /// All games, worlds and moves pass the oracle together, and everything after it stays on the device: a step of all
-/// games is one host read, and on a device as many operations for one game as for a thousand, whatever the number of
-/// worlds and the length of the games. How many kernels Burn's Fusion makes of them may differ by a few with the
+/// games is one host read. On a device the number of operations does not depend on how many games and worlds there
+/// are, nor on the length of the games. How many kernels Burn's Fusion makes of them may differ by a few with the
 /// shapes; [`LaunchCount`](eggroll_core::LaunchCount) counts them.
 ///
 /// Averages over worlds in which everything is known cannot value information, nor what hides it (strategy fusion,
@@ -37,9 +37,10 @@ const ROWS: usize = 128;
 ///
 /// # References
 ///
-/// Ginsberg, "GIB: Imperfect Information in a Computationally Challenging Game", JAIR 14 (2001); Long, Sturtevant, Buro
-/// and Furtak, "Understanding the Success of Perfect Information Monte Carlo Sampling in Game Tree Search", AAAI 2010;
-/// the weights: Owen, "Monte Carlo theory, methods and examples" (2013), equations 9.7 to 9.13.
+/// - Ginsberg, "GIB: Imperfect Information in a Computationally Challenging Game", JAIR 14 (2001)
+/// - Long, Sturtevant, Buro and Furtak, "Understanding the Success of Perfect Information Monte Carlo Sampling in Game
+///   Tree Search", AAAI 2010
+/// - the weights: Owen, "Monte Carlo theory, methods and examples" (2013), equations 9.7 to 9.13
 #[derive(Clone, Debug)]
 pub struct ExpectedValues {
     worlds: u32,
@@ -61,7 +62,7 @@ impl ExpectedValues {
     /// actions any number.
     ///
     /// On devices the oracle is called once. On CPUs it is called for 128 positions of similar length at a time, by all
-    /// threads; inside an evaluation by its thread alone, where the oracle may be a member.
+    /// threads. Inside an evaluation, where the oracle may be a member, only the evaluation's thread calls it.
     ///
     /// # Shapes
     ///

@@ -63,9 +63,9 @@ use std::error::Error;
 ///
 /// # References
 ///
-/// Ginsberg, "GIB: Imperfect Information in a Computationally Challenging Game", JAIR 14 (2001), section 2; Frank and
-/// Basin, "Search in games with incomplete information", Artificial Intelligence 100 (1998), on what averages over
-/// worlds cannot find.
+/// - Ginsberg, "GIB: Imperfect Information in a Computationally Challenging Game", JAIR 14 (2001), section 2
+/// - Frank and Basin, "Search in games with incomplete information", Artificial Intelligence 100 (1998): what
+///   averages over worlds cannot find
 pub trait WorldSampler: Sync {
     /// What a player knows of a game when it decides.
     type Observation: Sync;
@@ -93,8 +93,8 @@ pub trait WorldSampler: Sync {
         worlds: &mut SampledWorlds,
     ) -> Result<(), Self::Error>;
 
-    /// Which actions are legal in positions, for whoever moves there, on the device. An action that is not legal in all
-    /// worlds of a decision is none of its actions: what a player may do must not depend on what it does not know.
+    /// Which actions are legal in positions, for whoever moves there, on the device. A decision leaves out an action
+    /// that is illegal in one of its worlds: what a player may do must not depend on what it does not know.
     ///
     /// # Shapes
     ///

@@ -43,7 +43,7 @@ pub enum MujocoError {
         environment: &'static str,
         /// Positions, velocities and actuators of the environment.
         expected: [usize; 3],
-        /// Those of the file.
+        /// Positions, velocities and actuators of the file.
         found: [usize; 3],
     },
 }

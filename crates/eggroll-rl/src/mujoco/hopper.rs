@@ -29,7 +29,7 @@ const HEALTHY_ANGLE: f64 = 0.2;
 /// | action | 3 torques in `[−1, 1]` |
 /// | reward | `1 + Δx/Δt − 0.001·Σ aᵢ²`; without the 1 for the step in which it falls |
 /// | first state | the initial one, plus uniform numbers in `[−0.005, 0.005)` |
-/// | end | when its height is 0.7 or less, its angle is 0.2 or more, or another number of its state is 100 or more, either sign; after 1000 steps of 0.008 s |
+/// | end | a height of 0.7 or less, an angle of 0.2 or more, another number of the state of 100 or more (either sign), or 1000 steps of 0.008 s |
 ///
 /// # Example
 ///

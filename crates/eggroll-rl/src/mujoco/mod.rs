@@ -1,8 +1,8 @@
-//! Environments of the MuJoCo physics engine, as those of Gymnasium (feature `mujoco`).
+//! Gymnasium's environments of the MuJoCo physics engine (feature `mujoco`).
 //!
-//! [`HalfCheetah`], [`Hopper`], [`Walker2d`] and [`Humanoid`] are environments of [burn-rl](burn_rl::Environment): a policy plays them on the host, a population of
-//! policies through [`HostRollouts`](crate::HostRollouts). The library is linked, and Gymnasium's files that describe the bodies are read at
-//! run time; `scripts/mujoco-library` of the repository fetches both from PyPI, and `docs/mujoco.md` says how to use them.
+//! [`HalfCheetah`], [`Hopper`], [`Walker2d`] and [`Humanoid`] are environments of [burn-rl](burn_rl::Environment): a policy plays them on the host, a
+//! population of policies through [`HostRollouts`](crate::HostRollouts). The library is linked; Gymnasium's files that describe the bodies are read at run
+//! time. `scripts/mujoco-library` of the repository fetches both from PyPI; `docs/mujoco.md` says how to use them.
 
 mod error;
 mod half_cheetah;

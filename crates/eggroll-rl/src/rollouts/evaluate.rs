@@ -15,7 +15,7 @@ use eggroll_train::Population;
 /// Runs the episodes of populations in an environment.
 ///
 /// An episode is addressed by the seed, the generation and its number: it begins the same on every backend, in every chunk and
-/// shard. All members act at once, as rows of a batch on the device of the policy; on CPUs a policy that is a chain of layers
+/// shard. All members act at once, as rows of a batch on the device of the policy. On CPUs a policy that is a chain of layers
 /// ([`Policy::layers`]) runs fused, without tensors, and gives the same returns.
 ///
 /// `E` is the environment, made rollouts by [`RolloutConfig::init`]; with another [`Runner`] it is what that one runs:
@@ -92,14 +92,19 @@ impl<E, C> Rollouts<E, C> {
 impl<E, C: Runner<E>> Rollouts<E, C> {
     /// Runs the episodes of all members; their fitness is the mean return.
     ///
-    /// The population's noise is held for the episodes where memory allows it, whatever the strategy's
-    /// [`NoiseSourceConfig`](eggroll_core::NoiseSourceConfig): the values are the same.
+    /// The population's noise is held for the episodes where memory allows it, under every
+    /// [`NoiseSourceConfig`](eggroll_core::NoiseSourceConfig) of the strategy: the values are the
+    /// same.
     ///
     /// # Panics
     ///
-    /// Panics if the policy's shapes do not fit the environment, if it answers another number of rows than it was asked, if an
-    /// evaluation of the same model is running around this one, or if observations are normalized and no
-    /// [update](Self::update_normalizer) of their statistics followed an earlier generation.
+    /// Panics in one of these cases:
+    ///
+    /// - The policy's shapes do not fit the environment.
+    /// - The policy answers another number of rows than it was asked.
+    /// - An evaluation of the same model is running around this one.
+    /// - Observations are normalized, and no [update](Self::update_normalizer) of their statistics followed an earlier
+    ///   generation.
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutResult {
         self.outcome(&self.rows(population, policy))

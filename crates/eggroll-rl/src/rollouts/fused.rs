@@ -163,7 +163,7 @@ impl<'a, E: TensorEnvironment> Worker<'a, E> {
         self.chain.forward(&self.rows, &self.x, &mut self.buffers, &mut self.y);
     }
 
-    /// Steps all that are running; those that end leave.
+    /// Steps all running episodes; an episode that ends leaves.
     fn step(&mut self) {
         let Self { config, plan, slots, live, states, y, action, .. } = self;
         let EpisodePlan { environment, keys, row_width: width, .. } = **plan;

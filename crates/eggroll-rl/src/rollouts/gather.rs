@@ -7,8 +7,8 @@ use super::statistics::RolloutResult;
 use eggroll_train::{Communicator, DistributionError, Population};
 
 impl<E, C: Runner<E>> Rollouts<E, C> {
-    /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several: the fitness is the slice's, the episodes are those
-    /// of all ranks, so that all of them [update](Self::update_normalizer) their normalizer alike. All ranks call it, each with its own slice.
+    /// [`evaluate`](Self::evaluate) of a slice of the population, in one of several replicas. The fitness is of the slice and the episodes are
+    /// of all ranks, so that all ranks [update](Self::update_normalizer) their normalizer alike. All ranks call it, each with its own slice.
     ///
     /// The sums of a normalizer travel too: for every episode two numbers, and two for each observed value.
     ///
@@ -33,7 +33,7 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     }
 }
 
-/// The rows of all members, of which this rank has those of `slice`. Members that several ranks have run have the same rows.
+/// The rows of all members; this rank has the rows of `slice`. Members that several ranks have run have the same rows.
 fn gather<C: Communicator + ?Sized>(
     slice: &Population,
     rows: &[f32],

@@ -1,9 +1,9 @@
 //! Episodes of a whole population: rollouts in environments that are batched tensors.
 //!
 //! All members act at once: their environments are the rows of a batch, member-major, on the device of the policy. Nothing is read to
-//! the host inside an episode but, every few steps, whether any is still running. A chain of linear layers runs fused
-//! ([`Policy::layers`]), without tensors: on CPUs a few pairs at a time in one core's cache, with the same returns; on devices in one
-//! kernel with the environment ([`TensorEnvironment::dynamics`](crate::TensorEnvironment::dynamics)), some hundred steps a launch.
+//! the host inside an episode but, every few steps, whether any is still running. A chain of linear layers ([`Policy::layers`]) runs
+//! fused, without tensors. On CPUs a few pairs at a time run in one core's cache, with the same returns. On devices one kernel runs
+//! the chain and the environment ([`TensorEnvironment::dynamics`](crate::TensorEnvironment::dynamics)), some hundred steps a launch.
 
 mod config;
 mod error;

@@ -11,18 +11,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Normalized observations stay within so many standard deviations.
 const LIMIT: f32 = 10.0;
-/// Observations with a value farther from the mean are left out, as those that are not finite: f32 cannot sum up their squares.
+/// Observations with a value farther from the mean are left out, as are observations that are not finite: f32 cannot sum up
+/// their squares.
 const FARTHEST: f32 = 1e15;
 /// Episodes whose first observation may be the one that distances are measured from.
 const MOST_ASKED: usize = 16;
 /// Variances are never smaller.
 const LEAST_VARIANCE: f64 = 1e-8;
 
-/// Mean and variance of all observations so far: those that a policy sees are `(o − mean)/√variance`, within ±10.
+/// Mean and variance of all observations so far. A policy sees `(o − mean)/√variance`, within ±10.
 ///
 /// The statistics of a generation enter when it is over ([`Rollouts::update_normalizer`](crate::Rollouts::update_normalizer)), so that all its members
-/// see alike; they are sums over members in order, so that chunks and shards do not change them. Sums are of distances to the mean so far, in the first
-/// generation to the first observation: what is far from 0 and varies little, as a pressure in pascals, keeps its variance.
+/// see alike. They are sums over members in order, so that chunks and shards do not change them. The distance to the mean so far is summed, in the
+/// first generation the distance to the first observation. So a value that is far from 0 and varies little, such as a pressure in pascals, keeps its
+/// variance.
 ///
 /// An observation with a value that is NaN, infinite, or farther than 10¹⁵ from the mean is left out of the statistics as a whole, and
 /// counted ([`left_out`](Self::left_out)). Its episode continues: the policy sees the values that are no numbers as they are, and the
@@ -142,7 +144,8 @@ impl Normalization {
         self.statistics.as_ref()
     }
 
-    /// Continues with statistics that were saved; refuses those of other observations, or of none that are normalized.
+    /// Continues with saved statistics. Refuses statistics of other observations, and any where observations are not
+    /// normalized.
     pub(super) fn restore(&mut self, saved: ObservationNormalizer) -> Result<(), RolloutError> {
         let (found, expected) = (saved.mean().len(), self.size);
         if found != expected {
@@ -259,8 +262,8 @@ pub(super) struct DeviceScaling {
 }
 
 impl DeviceScaling {
-    /// Normalizes observations `[rows, size]`; also returns `[d, d², 0]`, or `[0, 0, 1]` of those that are left out,
-    /// `[rows, 2 · size + 1]`, zeros where `live` is 0.
+    /// Normalizes observations `[rows, size]`. Also returns `[rows, 2 · size + 1]`: `[d, d², 0]`, `[0, 0, 1]` of an
+    /// observation that is left out, and zeros where `live` is 0.
     pub(super) fn apply(&self, observations: Tensor<2>, live: Tensor<1>) -> (Tensor<2>, Tensor<2>) {
         let distance = observations.clone() - self.mean.clone();
         // Shaders need not compare NaN as IEEE 754 does: it is asked for.

@@ -1,8 +1,12 @@
 //! Episodes on devices without tensors: a policy that is a chain of layers and the environment's programs, in one kernel.
 //!
-//! What the kernel cannot run goes to tensors: environments without [`dynamics`](TensorEnvironment::dynamics), policies without
-//! [`layers`](Policy::layers) or with other activations than ReLU and tanh, parameters that are not float32, sparse noise, noise of a
-//! table, and layers whose rows are more than a cube's shared memory.
+//! What the kernel cannot run goes to tensors:
+//!
+//! - environments without [`dynamics`](TensorEnvironment::dynamics)
+//! - policies without [`layers`](Policy::layers), or with other activations than ReLU and tanh
+//! - parameters that are not float32
+//! - sparse noise, and noise of a table
+//! - layers whose rows do not fit in a cube's shared memory
 
 use super::config::RolloutConfig;
 use super::head::ActionHead;

@@ -42,7 +42,7 @@ pub struct PolicyLayer<'a> {
     pub activation: Option<&'a Activation>,
 }
 
-/// The layers as those of a chain, or `None` for another activation than a chain has.
+/// The layers of a chain, or `None` for an activation that a chain does not have.
 pub(super) fn chain_layers<'a>(layers: &[PolicyLayer<'a>]) -> Option<Vec<ChainLayer<'a>>> {
     let layer = |layer: &PolicyLayer<'a>| {
         let activation = match layer.activation {

@@ -7,7 +7,8 @@ use burn::tensor::Device;
 use eggroll_train::Population;
 
 /// How [`Rollouts`](crate::Rollouts) in environments `E` run their episodes: the settings that made them. These are
-/// [`RolloutConfig`](crate::RolloutConfig) for environments that are batched tensors, `HostRolloutConfig` for those of burn-rl.
+/// [`RolloutConfig`](crate::RolloutConfig) for environments that are batched tensors, `HostRolloutConfig` for environments of
+/// burn-rl.
 ///
 /// There are no other runners: what is given to them has no name elsewhere.
 pub trait Runner<E> {

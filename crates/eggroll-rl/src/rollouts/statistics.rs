@@ -45,7 +45,7 @@ impl EpisodeStatistics {
         self.moments.left_out
     }
 
-    /// Steps of all episodes: those of finished ones are not counted, however long others continue.
+    /// Steps of all episodes, each until its own end: an episode that has ended counts no steps while others continue.
     pub fn env_steps(&self) -> u64 {
         self.lengths.iter().map(|length| u64::from(*length)).sum()
     }

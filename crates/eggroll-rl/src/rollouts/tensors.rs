@@ -19,9 +19,9 @@ impl RolloutConfig {
     ///
     /// # Errors
     ///
-    /// [`RolloutError::Zero`] if a count or a size of the environment is 0, [`RolloutError::TooMany`] for more than 2²⁰ episodes, episodes of more
-    /// than 2²⁴ steps, or actions that last longer than an episode, [`RolloutError::Head`], [`RolloutError::Bounds`] or
-    /// [`RolloutError::Unbounded`] if the head does not fit the environment's actions.
+    /// - [`RolloutError::Zero`] if a count or a size of the environment is 0
+    /// - [`RolloutError::TooMany`] for more than 2²⁰ episodes, episodes of more than 2²⁴ steps, or actions that last longer than an episode
+    /// - [`RolloutError::Head`], [`RolloutError::Bounds`] or [`RolloutError::Unbounded`] if the head does not fit the environment's actions
     pub fn init<E: TensorEnvironment>(&self, environment: E) -> Result<Rollouts<E>, RolloutError> {
         RolloutError::if_zero(&[
             ("episodes", self.episodes),
@@ -123,8 +123,8 @@ impl<'a, E: TensorEnvironment> TensorRun<'a, E> {
         Self { environment: plan.environment, config, scaling, device: device.clone() }
     }
 
-    /// Runs an episode for every key; the keys are those of members from `first` on, `each` for each. Returns the rows of
-    /// [`EpisodeStatistics::from_rows`](super::EpisodeStatistics).
+    /// Runs an episode for every key. The keys belong to the members from `first` on, `each` keys a member. Returns the
+    /// rows of [`EpisodeStatistics::from_rows`](super::EpisodeStatistics).
     fn run<P: Policy>(&self, policy: &P, keys: &[EpisodeKey], first: usize, each: usize) -> Vec<f32> {
         let repeat = self.config.action_repeat;
         let mut episodes = Episodes::new(self.environment, keys.to_vec(), EndOfEpisode::Freeze, &self.device);

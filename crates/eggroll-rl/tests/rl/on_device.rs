@@ -185,7 +185,7 @@ fn long_episodes_agree_but_for_a_few() {
 /// Launches depend on the layers, and on steps by hundreds.
 #[test]
 fn launches_do_not_grow_with_steps() {
-    // Kernels of a rollout are launched by the thread that asks for it, so that those of other tests are not counted.
+    // Kernels of a rollout are launched by the thread that asks for it, so kernels of other tests are not counted.
     let launches = |limit, members: usize| {
         let environment = Short(Pendulum::new(), limit);
         let policy = mlp(&environment, ActivationConfig::Relu).to_device(&device());

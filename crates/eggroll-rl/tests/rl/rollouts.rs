@@ -471,7 +471,7 @@ fn an_environment_is_written_once() {
     let expected = RolloutConfig::new().init(CartPole::new()).expect("valid").evaluate(&population(), &policy);
     let found = RolloutConfig::new().init(OnTensors(CartPole::new())).expect("valid").evaluate(&population(), &policy);
     assert_eq!(found.fitness, expected.fitness);
-    // The forms on one row, which are provided, agree with those that CartPole has.
+    // The provided forms on one row agree with CartPole's.
     let (own, provided) = (CartPole::new(), OnTensors(CartPole::new()));
     let (mut a, mut b) = ([0.01, -0.2, 0.03, 0.4], [0.01, -0.2, 0.03, 0.4]);
     for action in [0.0, 1.0, 1.0] {

@@ -1,11 +1,11 @@
-//! Parameters that are not numbers are not saved.
+//! Refuses to save parameters that are NaN or infinite.
 
 use crate::error::{Error, RunError};
 use burn::module::Module;
 use eggroll_train::EvolutionStrategy;
 
-/// Refuses a model with trained parameters that are NaN or infinite, and a strategy with such master weights; constants may be. Reads a value for
-/// each parameter.
+/// Refuses a model with trained parameters that are NaN or infinite, and a strategy with such master weights; constants may be infinite. Reads
+/// one value for each parameter.
 ///
 /// # Errors
 ///

@@ -7,14 +7,13 @@
 //! | `model.bpk` | the model: a Burn record that plain Burn loads |
 //! | `optimizer.bpk`, `schedule.bpk` | records of burn-optim |
 //! | `masters.bpk` | f32 master weights, if there are any |
-//! | `transforms.bpk` | what transforms of the gradient remember, if they do |
+//! | `transforms.bpk` | the state of transforms of the gradient, if they have any |
 //! | `carried.bpk` | the state of members, if they have one |
-//! | `strategy.json` | format, generation, configuration, version of the noise stream, spreads of relative noise, digest of what parameters decay to, whose rows parameters are given; length of every part, names, shapes and kinds of its tensors |
+//! | `strategy.json` | format, generation, configuration, version of the noise stream, spreads of relative noise, digest of the anchor, row checks. For every part its length and the names, shapes and kinds of its tensors |
 //! | `SHA256SUMS` | checksums of all of them; `sha256sum -c SHA256SUMS` checks them too |
 //!
-//! It is written under another name, flushed and renamed, so that a folder of that name is complete or absent. One that is replaced is
-//! renamed first and counts until its successor is there; one that is dropped is renamed before it is removed. A writer of the folder holds
-//! its lock.
+//! It is written under another name, flushed and renamed: a folder of that name is complete or absent. A replaced checkpoint is renamed
+//! first and counts until its successor exists; a dropped one is renamed before it is removed. A writer of the folder holds its lock.
 
 mod finite;
 mod names;
@@ -81,24 +80,24 @@ const CARRIED: &str = "carried.bpk";
 pub struct Checkpoints {
     folder: PathBuf,
     keep: usize,
-    /// Whose chunks and memory limit are used, if not those that were saved.
+    /// Source of the chunks and memory limit, if not the saved ones.
     limits: Option<EvolutionStrategyConfig>,
-    /// The noiser where a checkpoint has only its name.
+    /// The noiser, for a checkpoint that has only its name.
     noiser: Option<NoiserConfig>,
-    /// Whose updates the checkpoints have to be of.
+    /// Configuration whose updates the checkpoints must have.
     run: Option<EvolutionStrategyConfig>,
     /// Digest of the training data.
     data: Option<String>,
-    /// Whether the newest checkpoint that loads is taken if later ones are damaged.
+    /// Whether to use the newest checkpoint that loads if later ones are damaged.
     fallback: bool,
-    /// Of a run, which has it from beginning to end.
+    /// The lock of a run, which holds it from beginning to end.
     lock: Option<Arc<Lock>>,
-    /// That of any clone.
+    /// The lock of any clone.
     shared: Arc<Mutex<Weak<Lock>>>,
 }
 
 impl Checkpoints {
-    /// Checkpoints in `folder`, the latest two kept. The folder is made when needed.
+    /// Checkpoints in `folder`; keeps the latest two. The folder is created when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let folder: PathBuf = folder.into();
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
@@ -112,22 +111,22 @@ impl Checkpoints {
         self
     }
 
-    /// Loads strategies with the chunk and the memory limit of `config` in place of those that were saved: a run may continue where there is
-    /// less memory, or more. They change no update.
+    /// Loads strategies with the chunk size and memory limit of `config` in place of the saved ones. So a run may continue with less memory,
+    /// or more. They change no update.
     pub fn with_limits_of(mut self, config: &EvolutionStrategyConfig) -> Self {
         self.limits = Some(config.clone());
         self
     }
 
-    /// Loads strategies of this noiser only, and with it: for a [`CustomNoiser`](eggroll_core::CustomNoiser), which a checkpoint only
-    /// names. A custom one of the configuration in [`with_limits_of`](Self::with_limits_of) counts if there is none here.
+    /// Loads only strategies of this noiser, and uses it: for a [`CustomNoiser`](eggroll_core::CustomNoiser), which a checkpoint only
+    /// names. If not set, a custom noiser of the configuration in [`with_limits_of`](Self::with_limits_of) counts.
     pub fn with_noiser(mut self, noiser: impl Into<NoiserConfig>) -> Self {
         self.noiser = Some(noiser.into());
         self
     }
 
-    /// Loads only checkpoints whose run makes the updates of `config`, with its chunk and its memory limit: another one, of another seed for
-    /// example, is refused as [`RunError::OtherRun`](crate::RunError::OtherRun).
+    /// Loads only checkpoints of a run that makes the updates of `config`, with the chunk size and memory limit of `config`. Another run,
+    /// for example with another seed, is refused as [`RunError::OtherRun`](crate::RunError::OtherRun).
     pub fn with_config(self, config: &EvolutionStrategyConfig) -> Self {
         Self { run: Some(config.clone()), ..self.with_limits_of(config) }
     }
@@ -139,15 +138,15 @@ impl Checkpoints {
         self
     }
 
-    /// Sets whether a damaged latest checkpoint is passed over, with a warning on standard error, for the newest one that loads, as it is
-    /// unless set; otherwise it is an error.
+    /// Sets whether a damaged latest checkpoint is skipped, with a warning on standard error, for the newest one that loads: the default.
+    /// Otherwise it is an error.
     pub fn with_fallback(mut self, fallback: bool) -> Self {
         self.fallback = fallback;
         self
     }
 
-    /// These checkpoints with a lock of their folder, which is held until all clones are dropped; removes files that killed saves have left. Loops
-    /// of this crate do so themselves.
+    /// These checkpoints with a lock of their folder, held until all clones are dropped; removes files left by killed saves. Loops of this crate
+    /// do so themselves.
     ///
     /// # Errors
     ///
@@ -170,8 +169,8 @@ impl Checkpoints {
         Ok(self)
     }
 
-    /// Saves strategy and model under the strategy's generation and drops the oldest of the other checkpoints. A checkpoint of that
-    /// generation that is there already is replaced.
+    /// Saves strategy and model under the strategy's generation, and drops the oldest of the other checkpoints. Replaces an
+    /// existing checkpoint of that generation.
     ///
     /// # Errors
     ///
@@ -236,7 +235,7 @@ impl Checkpoints {
         let target = self.folder.join(&name);
         let draft = durable::draft_folder(&self.folder, &name).map_err(Error::io(&self.folder))?;
         let written = write_draft(&draft, CheckpointState::of(strategy, self.data.clone()), write);
-        // What counts is why it failed, on a full disk for one.
+        // The first failure counts, for example a full disk.
         written.and_then(|()| self.put(&draft, &name)).inspect_err(|_| drop(remove_if_there(&draft)))?;
         self.sweep()?;
         self.prune(&name)?;
@@ -254,16 +253,16 @@ impl Checkpoints {
         durable::sync(&self.folder)
     }
 
-    /// Folders of the checkpoints, the oldest first. What is no folder is none, whatever its name.
+    /// Folders of the checkpoints, the oldest first. Other files do not count, under any name.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the folder cannot be read; a folder that is not there has no checkpoints.
+    /// [`Error::Io`] if the folder cannot be read; a missing folder has no checkpoints.
     pub fn list(&self) -> Result<Vec<PathBuf>, Error> {
         Ok(self.complete()?.into_values().collect())
     }
 
-    /// Whether there is one of this generation.
+    /// Whether there is a checkpoint of this generation.
     #[cfg(feature = "learner")]
     pub(crate) fn has(&self, generation: u64) -> Result<bool, Error> {
         Ok(self.complete()?.keys().any(|(saved, _)| *saved == generation))
@@ -286,7 +285,7 @@ impl Checkpoints {
         Ok(complete)
     }
 
-    /// What has the name of a checkpoint and is no folder.
+    /// Paths with the name of a checkpoint that are not folders.
     fn odd(&self) -> Result<Vec<PathBuf>, Error> {
         let named = self.names()?.into_iter().filter(|name| generation_of(name).is_some());
         Ok(named.map(|name| self.folder.join(name)).filter(|path| !path.is_dir()).collect())
@@ -302,7 +301,7 @@ impl Checkpoints {
         entries.map(|entry| entry.map(name)).collect::<io::Result<_>>().map_err(Error::io(&self.folder))
     }
 
-    /// Removes the files that killed saves have left.
+    /// Removes files left by killed saves.
     fn sweep(&self) -> Result<(), Error> {
         for name in self.names()? {
             match Hidden::parse(&name) {
@@ -315,7 +314,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Drops the oldest checkpoints but the one that has just been saved: later ones may be of another run.
+    /// Drops the oldest checkpoints, except the one just saved: later ones may belong to another run.
     fn prune(&self, saved: &str) -> Result<(), Error> {
         let complete = self.complete()?;
         let excess = complete.len().saturating_sub(self.keep);
@@ -323,7 +322,7 @@ impl Checkpoints {
         others.take(excess).try_for_each(|((_, name), path)| self.remove(name, path))
     }
 
-    /// Drops a checkpoint, in one step for whoever looks.
+    /// Drops a checkpoint, in one step for readers.
     fn remove(&self, name: &str, path: &Path) -> Result<(), Error> {
         let removed = Hidden::Removed.path(&self.folder, name);
         fs::rename(path, &removed).map_err(Error::io(path))?;

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) const PREFIX: &str = "generation-";
 
-/// What a folder is that is no checkpoint, or not the one of its name: `.generation-N.replaced` and so on; a draft also has something random in
-/// its name.
+/// A hidden folder next to the checkpoints: `.generation-N.replaced` and so on. The name of a draft also has a random part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hidden {
     /// Not complete yet.
@@ -33,7 +32,7 @@ impl Hidden {
         folder.join(format!(".{name}{}", self.suffix()))
     }
 
-    /// What a folder of this name is, and of which checkpoint.
+    /// The kind of a folder of this name, and its checkpoint.
     pub fn parse(name: &str) -> Option<(Self, &str)> {
         let name = name.strip_prefix('.')?;
         let of = |hidden: Self| {

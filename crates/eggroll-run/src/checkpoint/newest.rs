@@ -1,4 +1,4 @@
-//! Loading: one checkpoint, or the newest that is whole.
+//! Loads one checkpoint, or the newest undamaged one.
 
 use super::parts::SavedCheckpoint;
 use super::state::CheckpointState;
@@ -14,24 +14,24 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 impl Checkpoints {
-    /// Loads the latest checkpoint into `model`, whose values do not matter but for what parameters decay to ([`load`]); `None` if there is no
-    /// checkpoint. One that is damaged is passed over, with a warning on standard error, for the newest that is not, unless
-    /// [`with_fallback`](Self::with_fallback) says otherwise.
+    /// Loads the latest checkpoint into `model`, whose values matter only as the anchor of decay ([`load`]). `None` if there is no checkpoint.
+    /// A damaged one is skipped, with a warning on standard error, for the newest undamaged one, unless [`with_fallback`](Self::with_fallback)
+    /// says otherwise.
     ///
     /// # Errors
     ///
-    /// As [`load`], of the latest checkpoint if all are damaged; [`RunError::OtherRun`] of a run of other updates or other data
-    /// ([`with_config`](Self::with_config), [`with_data`](Self::with_data)).
+    /// As [`load`], for the latest checkpoint if all are damaged; [`RunError::OtherRun`] for a run with other updates or other
+    /// data ([`with_config`](Self::with_config), [`with_data`](Self::with_data)).
     pub fn load_latest<M: Module>(&self, model: M) -> Result<Option<(EvolutionStrategy, M)>, Error> {
         self.newest(|saved| self.load_saved(saved, model.clone()))
     }
 
-    /// Loads the latest checkpoint of [`save_with_state`](Self::save_with_state) into `model` and `carried`, whose values do not
-    /// matter but for what parameters decay to ([`load`]); `None` if there is no checkpoint.
+    /// Loads the latest checkpoint of [`save_with_state`](Self::save_with_state) into `model` and `carried`, whose values matter
+    /// only as the anchor of decay ([`load`]). `None` if there is no checkpoint.
     ///
     /// # Errors
     ///
-    /// As [`load_latest`](Self::load_latest); also if the checkpoint has nothing that members keep.
+    /// As [`load_latest`](Self::load_latest); also if the checkpoint has no state of members.
     pub fn load_latest_with_state<M: Module, C: Module>(
         &self,
         model: M,
@@ -81,7 +81,7 @@ impl Checkpoints {
     }
 }
 
-/// Whether a checkpoint is not what was written, in contrast to one of another run, model or version.
+/// Whether the error means a damaged checkpoint, not one of another run, model or version.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::Io { source, .. } => {
@@ -96,9 +96,9 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// Loads one checkpoint folder into `model`. Its values do not matter, unless the run has
-/// [decay](EvolutionStrategyConfig::with_anchor_decay) towards the parameters that it began with: a checkpoint has their digest only, and `model`
-/// is the model that the run began with.
+/// Loads one checkpoint folder into `model`, whose values do not matter in most cases. Only with
+/// [decay](EvolutionStrategyConfig::with_anchor_decay) towards the initial parameters, `model` must be the initial model, as a checkpoint holds
+/// only its digest.
 ///
 /// # Errors
 ///
@@ -111,15 +111,15 @@ fn is_damage(error: &Error) -> bool {
 /// | [`SavedError::Format`] | another version of the format, also the first one, which had no checksums |
 /// | [`SavedError::NoiseStream`] | noise that this version draws differently |
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the file only names: [`Checkpoints::with_noiser`] gives it |
-/// | [`SavedError::OtherModel`] | a model of other parameters, or with the same in another order |
-/// | [`SavedError::Start`] | a `model` that is not the one that parameters decay to |
+/// | [`SavedError::OtherModel`] | a model with other parameters, or the same ones in another order |
+/// | [`SavedError::Start`] | a `model` that is not the anchor of decay |
 /// | [`RunError::OtherRun`] | a checkpoint under the name of another generation |
 /// | [`SavedError::Checkpoint`] | a file that cannot be parsed although its checksum matches |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
     load_saved(&SavedCheckpoint::open(path)?, None, None, Start::Model(&model))
 }
 
-/// As [`load`], with the chunk and the memory limit of a strategy of the same run, and with what its parameters decay to.
+/// As [`load`], with the chunk size, memory limit and anchor of a strategy of the same run.
 pub(crate) fn load_under<M: Module>(
     path: &Path,
     strategy: &EvolutionStrategy,
@@ -128,7 +128,7 @@ pub(crate) fn load_under<M: Module>(
     load_saved(&SavedCheckpoint::open(path)?, Some(strategy.config()), None, Start::Strategy(strategy, model))
 }
 
-/// What a model is loaded into, and who has what its parameters decay to.
+/// The module that a model is loaded into, and the source of the anchor.
 enum Start<'a, M> {
     /// The model.
     Model(&'a M),
@@ -177,7 +177,7 @@ fn load_saved<M: Module>(
         }
         strategy => start.anchored(strategy?)?,
     };
-    // Those of the model that was loaded: what there is to load into.
+    // Tensors of the loaded model, as targets to load into.
     let kept = |name: &str, own: Option<KeptTensors>, unknown: &str| match own {
         Some(own) => saved.module(name, own).map(Some),
         None if saved.has(name) => {

@@ -1,4 +1,4 @@
-//! Names, shapes and kinds of everything in a record: they tell models apart before any value is loaded.
+//! Names, shapes and kinds of all tensors in a record: they tell models apart before any value is loaded.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Bool, Int, Shape, Tensor};
@@ -22,14 +22,14 @@ enum TypeKind {
     Bool,
 }
 
-/// The tensors of a module in traversal order, which is also what addresses their noise.
+/// The tensors of a module in traversal order, which also addresses their noise.
 pub(super) fn of<M: Module>(module: &M) -> Vec<Parameter> {
     let mut collector = ParameterCollector::default();
     visit_with_paths(module, &mut collector);
     collector.parameters
 }
 
-/// The first difference between what was saved and what there is, if there is one.
+/// The first difference between saved and found tensors, if there is one.
 pub(super) fn difference(saved: &[Parameter], found: &[Parameter]) -> Option<String> {
     let differing = saved.iter().zip(found).find(|(saved, found)| saved != found);
     differing.map(|(saved, found)| format!("it has {saved}, the model given has {found}")).or_else(|| {

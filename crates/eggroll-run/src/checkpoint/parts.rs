@@ -61,7 +61,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A checkpoint that is there.
+/// An existing checkpoint.
 pub(super) struct SavedCheckpoint {
     folder: PathBuf,
     sums: BTreeMap<String, String>,
@@ -126,7 +126,7 @@ impl SavedCheckpoint {
             return Err(SavedError::FileLength { path, expected, found }.into());
         }
         check(&self.sums, &path, name, &bytes)?;
-        // Burn panics of some bytes.
+        // Burn panics on some bytes.
         match catch_unwind(AssertUnwindSafe(|| parse(Bytes::from_bytes_vec(bytes)))) {
             Ok(parsed) => parsed.map_err(Error::record(&path)),
             Err(_) => {

@@ -22,10 +22,10 @@ pub(super) struct CheckpointState {
     /// Spreads that noise is relative to, by parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spreads: Option<Vec<f64>>,
-    /// Digest of what parameters decay to.
+    /// Digest of the anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
-    /// What was found of the rows that parameters are given, by parameter.
+    /// Row checks, by parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Vec<RowCheck>>,
     /// Digest of the training data, if the run gave one.
@@ -38,7 +38,7 @@ pub(super) struct CheckpointState {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Part {
     pub bytes: u64,
-    /// Of parts that are modules.
+    /// Tensors, for parts that are modules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<Parameter>,
 }

@@ -1,4 +1,4 @@
-//! Statistics of what the integer transformer computes.
+//! Statistics of the integer transformer's activations.
 
 use super::IntegerStatistics;
 use burn::tensor::{Int, Tensor, TensorData};
@@ -7,18 +7,18 @@ use eggroll_nn::integer::transformer::Transformer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Bits of entropy, of those that there could be, beyond which there is a warning.
+/// Least and largest entropy, as shares of the possible bits, outside of which there is a warning.
 const LEAST_SHARE: f64 = 0.05;
 const MOST_SHARE: f64 = 0.98;
 
-/// How widely the heads of a block attend, over all positions of a text.
+/// The spread of attention of a block's heads, over all positions of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttentionStatistics {
     /// Path of the attending part.
     pub path: String,
     /// Mean entropy of the weights of a head's row, in bits.
     pub entropy: f64,
-    /// Mean of the largest entropy that there could be, `log2` of the positions that a row sees.
+    /// Mean of the largest possible entropy, `log2` of the positions that a row sees.
     pub most: f64,
     /// Mean of the largest weight of a row, from 0 to 1.
     pub largest_weight: f64,
@@ -27,9 +27,9 @@ pub struct AttentionStatistics {
 /// Statistics of a transformer's activations on a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActivationStatistics {
-    /// Of every activation, in order.
+    /// Statistics of every activation, in order.
     pub tensors: Vec<IntegerStatistics>,
-    /// Of every block's attention.
+    /// Statistics of every block's attention.
     pub attention: Vec<AttentionStatistics>,
 }
 
@@ -89,8 +89,9 @@ impl ActivationStatistics {
         }
     }
 
-    /// What is wrong, and what to do: more than 10 % of an activation saturated that is not rescaled, more than 60 % zeros, less than 1 bit of
-    /// entropy; heads that see one position only, or all alike.
+    /// What is wrong, and what to do. There are warnings for an activation with more than 60 % zeros or less than 1 bit of entropy. An
+    /// activation that is not rescaled also has one if more than 10 % is saturated. Others are for heads that attend to one position only, or
+    /// to all equally.
     pub fn warnings(&self) -> Vec<String> {
         let tensors = self.tensors.iter().flat_map(IntegerStatistics::activation_warnings);
         tensors.chain(self.attention.iter().flat_map(AttentionStatistics::warnings)).collect()
@@ -102,7 +103,7 @@ impl ActivationStatistics {
     }
 }
 
-/// Sequences that statistics are made of.
+/// Sequences for statistics.
 const SEQUENCES: usize = 16;
 
 fn model_width(model: &Transformer) -> usize {
@@ -110,7 +111,7 @@ fn model_width(model: &Transformer) -> usize {
 }
 
 impl AttentionStatistics {
-    /// Warnings if the heads attend to one position alone, or to all alike.
+    /// Warnings if the heads attend to one position only, or to all equally.
     pub fn warnings(&self) -> Vec<String> {
         let Self { path, entropy, most, .. } = self;
         let share = entropy / most.max(f64::MIN_POSITIVE);

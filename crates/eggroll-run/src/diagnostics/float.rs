@@ -6,7 +6,7 @@ use std::fmt;
 /// Share of zeros in a matrix beyond which there is a warning.
 const MOST_ZEROS: f64 = 0.5;
 
-/// Statistics of one tensor of floats. All but the count and the number of values that are not finite are of the finite values.
+/// Statistics of one tensor of floats. Except for the two counts, they cover the finite values only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FloatStatistics {
     /// Path of the parameter.
@@ -30,7 +30,7 @@ pub struct FloatStatistics {
 }
 
 impl FloatStatistics {
-    /// Statistics of the values of a parameter; of no values, all 0.
+    /// Statistics of the values of a parameter; all 0 without values.
     ///
     /// # Example
     ///
@@ -60,8 +60,8 @@ impl FloatStatistics {
         }
     }
 
-    /// Warnings for the tensor: values that are not finite; of a matrix, more than 50 % zeros or all values
-    /// equal. Vectors of equal values, zeros among them, are how biases and gains begin.
+    /// Warnings for the tensor: values that are not finite; in a matrix, more than 50 % zeros or all values
+    /// equal. Biases and gains begin as vectors of equal values, which may be 0.
     pub fn warnings(&self) -> Vec<String> {
         let Self { path, count, non_finite, zeros, .. } = self;
         let matrix = self.shape.len() > 1 && count - non_finite > 1;

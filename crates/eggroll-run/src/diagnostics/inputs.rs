@@ -1,17 +1,17 @@
-//! Whether activations say something: units that are always 0, and values at the ends of a bounded activation.
+//! Whether activations carry information: units that are always 0, and values at the ends of a bounded activation.
 
 use burn::tensor::Tensor;
 use eggroll_train::Population;
 use serde::{Deserialize, Serialize};
 
-/// Fewer rows say nothing of a unit.
+/// With fewer rows, nothing is known about a unit.
 const FEWEST_ROWS: usize = 8;
 /// Share of units or values beyond which there is a warning.
 const MOST: f32 = 0.5;
-/// Values of at least this magnitude, where none is beyond 1, are at the end of an activation as tanh.
+/// Values of at least this magnitude, if none is beyond 1, are at the end of an activation such as tanh.
 const END: f32 = 0.99;
 
-/// What one layer is given by the members' common model, without noise: for layers behind the first the activations of those before.
+/// Statistics of one layer's inputs in the model without noise: after the first layer, the activations of earlier layers.
 ///
 /// # Example
 ///
@@ -50,8 +50,8 @@ impl InputStatistics {
         Self { path: path.into(), rows, dead, saturated }
     }
 
-    /// Those of all layers that an evaluation has [observed](Population::observe_inputs), but for layers on rows that all members share,
-    /// which are data.
+    /// Statistics of all layers that an evaluation has [observed](Population::observe_inputs), without layers on rows that all members
+    /// share, which are data.
     pub fn of_layers(population: &Population) -> Vec<Self> {
         let shared = population.shared_layers();
         let inputs = population.layer_inputs().into_iter().filter(|(path, _)| !shared.contains(path));

@@ -1,4 +1,4 @@
-//! Statistics of int8 values, where a model that saturates, empties or stops moving shows first.
+//! Statistics of int8 values: the first sign of a model that saturates, vanishes or stops moving.
 
 use super::values::{TypedValues, parameter_values};
 use burn::module::Module;
@@ -12,7 +12,7 @@ const SATURATED: i64 = 126;
 const MOST_SATURATED: f64 = 0.1;
 const MOST_ZEROS: f64 = 0.5;
 const LEAST_ENTROPY: f64 = 1.0;
-/// GELU makes nearly half of its values 0 or almost.
+/// GELU makes nearly half of its values 0 or almost 0.
 const MOST_ZERO_ACTIVATIONS: f64 = 0.6;
 
 /// Statistics of one tensor of int8 values.
@@ -39,7 +39,7 @@ pub struct IntegerStatistics {
 }
 
 impl IntegerStatistics {
-    /// Statistics of values from −128 to 127; of no values, all 0.
+    /// Statistics of values from −128 to 127; all 0 without values.
     ///
     /// # Panics
     ///
@@ -93,12 +93,13 @@ impl IntegerStatistics {
 }
 
 impl IntegerStatistics {
-    /// Whether the path is that of an activation whose rows are stretched to ±127: it is saturated in places by construction.
+    /// Whether the path belongs to an activation whose rows are rescaled to ±127: some of its values are saturated by
+    /// construction.
     pub fn is_rescaled(&self) -> bool {
         ["sum", "query", "key", "embedding"].iter().any(|name| self.path.ends_with(name))
     }
 
-    /// Warnings for an activation, with what to do. Where values are rescaled (`sum`, `query`, `key`), saturation is not looked at.
+    /// Warnings for an activation, with what to do. Saturation is ignored for rescaled values (`sum`, `query`, `key`).
     pub fn activation_warnings(&self) -> Vec<String> {
         let Self { path, saturated, zeros, entropy, .. } = self;
         let checks = [

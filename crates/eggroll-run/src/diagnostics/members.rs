@@ -1,4 +1,4 @@
-//! Whether the members of a generation say something, and all of them.
+//! Whether the members of a generation carry information, and all of them.
 
 use eggroll_train::{Fitness, FitnessShaping};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 const MOST_DEAD: f64 = 0.5;
 /// Share of an estimate that one group may have.
 const MOST_OF_ONE: f64 = 0.5;
-/// Of fewer groups, one has a large share in any case.
+/// With fewer groups, one has a large share in any case.
 const FEWEST_GROUPS: usize = 8;
 
-/// How many members of a generation fail, and how evenly the others share its estimate.
+/// The share of failing members of a generation, and the balance of the others in its estimate.
 ///
 /// # Example
 ///
@@ -30,21 +30,21 @@ const FEWEST_GROUPS: usize = 8;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemberStatistics {
-    /// Share of members that have the lowest score together with others, mean over tasks; 0 if all scores are equal. Scores that are not
-    /// finite count as [`Fitness::finite`] has it.
+    /// Share of members that tie for the lowest score, mean over tasks; 0 if all scores are equal. Scores that are not finite count as
+    /// in [`Fitness::finite`].
     pub dead: f64,
-    /// Members of a group: those that the fitness shaping looks at together, or the two of a pair.
+    /// Members of a group of the fitness shaping, or the two of a pair.
     pub group: usize,
-    /// Number of groups; 0 if weights were not asked for.
+    /// Number of groups; 0 without weights.
     pub groups: usize,
     /// The group with the largest share of the squared weights of pairs, `Σ_q (w₊ − w₋)²`, from 0.
     pub heaviest: usize,
-    /// That share, from 0 to 1; 0 if all are 0.
+    /// Share of the heaviest group, from 0 to 1; 0 if all weights are 0.
     pub share: f64,
 }
 
 impl MemberStatistics {
-    /// The statistics of a generation's fitness and of the weights that `shaping` makes of it; `None` where pairs have votes instead.
+    /// The statistics of a generation's fitness and of its weights under `shaping`; `None` if pairs have votes instead.
     pub fn new(fitness: &Fitness, shaping: Option<&FitnessShaping>) -> Self {
         let (scores, _) = fitness.finite();
         let members = scores.len() / fitness.tasks().max(1);
@@ -61,8 +61,8 @@ impl MemberStatistics {
         Self { dead, group, groups: shares.len(), heaviest, share }
     }
 
-    /// What is wrong, and what to do: more than half of the members dead; of eight groups or more, one with more than half of the squared
-    /// weights.
+    /// What is wrong, and what to do: more than half of the members dead. With eight groups or more, also one group with more than half
+    /// of the squared weights.
     pub fn warnings(&self) -> Vec<String> {
         let Self { group, groups, heaviest, .. } = self;
         let (dead, share) = (100.0 * self.dead, 100.0 * self.share);
@@ -87,7 +87,7 @@ impl MemberStatistics {
     }
 }
 
-/// Share of the scores that are the lowest; 0 if that is one, or all.
+/// Share of the scores that equal the lowest; 0 if only one does, or all.
 fn dead(scores: &[f64]) -> f64 {
     let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
     match scores.iter().filter(|score| **score == lowest).count() {

@@ -1,6 +1,12 @@
-//! Diagnostics of a run: whether a model's values are sound ([`diagnose`]), whether σ fits the fitness of a generation
-//! ([`PairStatistics`]), whether all members say something ([`MemberStatistics`]), whether activations do ([`InputStatistics`]), how much of an estimate is signal ([`SplitHalf`]), how close it is to a true gradient
-//! ([`gradient_cosine`]), and how far a step moves the model ([`step_statistics`]).
+//! Diagnostics of a run:
+//!
+//! - [`diagnose`]: whether a model's values are sound;
+//! - [`PairStatistics`]: whether σ fits the fitness of a generation;
+//! - [`MemberStatistics`]: whether all members carry information;
+//! - [`InputStatistics`]: whether activations do;
+//! - [`SplitHalf`]: how much of an estimate is signal;
+//! - [`gradient_cosine`]: how close it is to a true gradient;
+//! - [`step_statistics`]: how far a step moves the model.
 //!
 //! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last two if its configuration asks for diagnostics.
 

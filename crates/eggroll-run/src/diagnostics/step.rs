@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Values that are summed up by one task: sums are the same on any number of threads.
+/// Values that one task sums up, fixed so that sums do not depend on the number of threads.
 const PART: usize = 1 << 16;
 
 /// How far a step has moved the trained float parameters of a model, as [`step_statistics`] measures it. Prints as a table.
@@ -17,7 +17,7 @@ const PART: usize = 1 << 16;
 pub struct StepStatistics {
     /// By parameter, in traversal order.
     pub parameters: Vec<StepSize>,
-    /// Of all together.
+    /// All parameters together.
     pub total: StepSize,
 }
 
@@ -28,20 +28,20 @@ pub struct StepSize {
     pub path: String,
     /// Number of values.
     pub count: usize,
-    /// Share of values whose bits have changed, from 0 to 1. Where it is far below 1, steps are lost to rounding, as in half precision.
+    /// Share of values whose bits have changed, from 0 to 1. If it is far below 1, steps are lost to rounding, as in half precision.
     pub changed: f64,
     /// Root mean square of the change, `√(Σ(θ′ − θ)²/n)`.
     pub step: f64,
-    /// The same in units of the noise, `√(Σ((θ′ − θ)/σ_p)²/n)`: `σ_p` is the scale of a value's noise in parameter `p`, `σ`, or σ times
-    /// [the parameter's spread](eggroll_train::NoiseScale). Under SGD, the default scale of the estimate and a fitness that says nothing it is
-    /// the learning rate.
+    /// The same in units of the noise, `√(Σ((θ′ − θ)/σ_p)²/n)`. `σ_p` is the noise scale of parameter `p`: `σ`, or σ times [the parameter's
+    /// spread](eggroll_train::NoiseScale). With SGD, the default scale of the estimate and a fitness without information, it equals the
+    /// learning rate.
     pub to_noise: f64,
     /// The step relative to the root mean square of the values before it, `√(Σ(θ′ − θ)²/Σθ²)`; 0 without a step.
     pub to_weights: f64,
 }
 
-/// How far the step that `strategy` was told last has moved a model: that of before, and that of after. Reads both models to the host, one
-/// parameter at a time, in one pass.
+/// How far the last step of `strategy` has moved a model from `before` to `after`. Reads both models to the host, one parameter at a time,
+/// in one pass.
 ///
 /// # Panics
 ///
@@ -124,16 +124,16 @@ impl PathVisitor for TrainedCollector<'_> {
 struct StepSums {
     count: usize,
     changed: usize,
-    /// Of the squares of steps.
+    /// Sum of squares of steps.
     steps: f64,
-    /// Of the squares of values.
+    /// Sum of squares of values.
     squares: f64,
 }
 
 #[derive(Default)]
 struct Total {
     sums: StepSums,
-    /// Of the squares of steps in units of the noise.
+    /// Sum of squares of steps in units of the noise.
     to_noise: f64,
 }
 

@@ -17,7 +17,7 @@ pub(super) enum TypedValues {
     Integer(Vec<i64>),
 }
 
-/// The parameters of a model in traversal order, those of floats only if asked for.
+/// The parameters of a model in traversal order; floats only with `floats`.
 pub(super) fn parameter_values<M: Module>(model: &M, floats: bool) -> Vec<ParameterValues> {
     let mut reader = ValueReader { floats, found: Vec::new() };
     visit_with_paths(model, &mut reader);

@@ -1,4 +1,4 @@
-//! What a loop needs of an engine that connects replicas.
+//! The interface between a loop and an engine that connects replicas.
 
 use crate::digest::portable_digest;
 use crate::error::Error;
@@ -30,13 +30,14 @@ pub trait Exchange: Send {
     /// [`Error::Distribution`] or [`Error::Engine`] with the difference.
     fn begin(&mut self, start: &RunStart<'_>) -> Result<(), Error>;
 
-    /// The fitness of all members, the same on all replicas. This replica scores some of them, with the closure; at least one pair where
-    /// [credit](eggroll_train::Credit) goes by part, so that layers have been given their rows. `digest` computes that of the parameters.
-    /// `None` if the others have left this replica behind: the loop asks for a [later checkpoint](Self::later_checkpoint).
+    /// The fitness of all members, the same on all replicas. This replica scores some of them with the closure; with
+    /// [credit](eggroll_train::Credit) by part, at least one pair, so that the rows of layers are known. `digest` computes the digest of
+    /// the parameters. `None` if the others have left this replica behind: the loop then asks for a [later
+    /// checkpoint](Self::later_checkpoint).
     ///
     /// # Errors
     ///
-    /// Those of the score, [`Error::Distribution`], [`Error::Engine`].
+    /// Errors of the score, [`Error::Distribution`], [`Error::Engine`].
     fn evaluate(
         &mut self,
         population: &Population,
@@ -44,7 +45,7 @@ pub trait Exchange: Send {
         score: Score<'_>,
     ) -> Result<Option<Fitness>, Error>;
 
-    /// Compares replicas after an update, if it is time.
+    /// Compares replicas after an update, if a comparison is due.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ pub trait Exchange: Send {
     /// [`Error::Distribution`], [`Error::Engine`].
     fn any_stops(&mut self, this: bool) -> Result<bool, Error>;
 
-    /// A checkpoint to continue from in place of `generation`, which the others have left behind.
+    /// A checkpoint to continue from, if the others have moved on from `generation`.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ pub trait Exchange: Send {
         Ok(None)
     }
 
-    /// Whether replicas that join can only begin with a checkpoint of `generation`, where this one, which leads, is: it saves one then.
+    /// Whether joining replicas need a checkpoint of `generation`: this replica, which leads, then saves one.
     ///
     /// # Errors
     ///
@@ -78,7 +79,7 @@ pub trait Exchange: Send {
         Ok(false)
     }
 
-    /// Hears of a checkpoint that this replica, which leads, has saved.
+    /// Called after this replica, which leads, has saved a checkpoint.
     ///
     /// # Errors
     ///
@@ -107,24 +108,24 @@ pub trait Exchange: Send {
     fn fail(&mut self);
 }
 
-/// What the replicas of a run have in common, as text to compare.
+/// The common properties of a run's replicas, as text to compare.
 pub struct RunStart<'a> {
     /// The generation at which this replica begins.
     pub generation: u64,
     /// The same from the run's first generation to its last: the digest of the data, the settings, the configuration, what is trained.
     pub of_run: Vec<(&'static str, String)>,
-    /// Devices and instruction set, where floats are trained, which they are rounded by.
+    /// Devices and instruction set, which affect the rounding of floats, if floats are trained.
     pub arithmetic: Option<String>,
-    /// The same on replicas of this generation: the digests of its parameters, all of which are read for them.
+    /// The same on replicas of this generation: digests of the parameters, all of which are read.
     pub of_generation: &'a dyn Fn() -> Vec<(&'static str, String)>,
 }
 
-/// What a run is besides its strategy and model, which the program knows.
+/// The program's part of a run, in addition to strategy and model.
 #[derive(Clone, Copy)]
 pub(crate) struct OfProgram<'a> {
     /// The digest of the data.
     pub data: Option<&'a str>,
-    /// Whatever else has to be the same.
+    /// Other settings that must be the same.
     pub settings: &'a Value,
 }
 
@@ -135,7 +136,7 @@ pub(super) fn digests<M: Module>(strategy: &EvolutionStrategy, model: &M) -> Vec
 }
 
 impl<'a> RunStart<'a> {
-    /// That of a strategy and its model, whose [`digests`] the last argument computes.
+    /// The start of a strategy and its model; the last argument computes their [`digests`].
     pub(super) fn of<M: Module>(
         strategy: &EvolutionStrategy,
         model: &M,
@@ -143,7 +144,7 @@ impl<'a> RunStart<'a> {
         of_generation: &'a dyn Fn() -> Vec<(&'static str, String)>,
     ) -> Self {
         let settings = strategy.config().of_updates();
-        // The configuration but for what each process may choose.
+        // The configuration without the choices of each process.
         let configuration = serde_json::to_string(&settings).unwrap_or_default();
         let entries = strategy.parameters().entries().iter();
         let trained =
@@ -155,7 +156,7 @@ impl<'a> RunStart<'a> {
             ("version of noise", settings.noiser.stream_version().to_string()),
             ("list of parameters", trained.collect()),
         ];
-        // By their configuration all have them or none.
+        // With equal configurations, all have them or none.
         if let Some(spreads) = strategy.parameters().spreads() {
             of_run.push(("set of spreads that noise is relative to", format!("{spreads:?}")));
         }
@@ -168,7 +169,7 @@ impl<'a> RunStart<'a> {
     }
 }
 
-/// What the rounding of floats depends on: the kind of device, and on hosts the instruction set.
+/// Determines the rounding of floats: the kind of device, and on hosts the instruction set.
 fn arithmetic<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
     let kinds = devices.map(|device| {
         let name = format!("{:?}", device.as_dispatch());

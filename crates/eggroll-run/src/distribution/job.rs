@@ -6,8 +6,8 @@ use eggroll_train::{Alone, Communicator, DistributionError};
 ///
 /// # Errors
 ///
-/// [`DistributionError::Transport`] if this cannot join: also if it is built without feature `mpi`, because ranks that know nothing of
-/// each other would write the same files.
+/// [`DistributionError::Transport`] if this process cannot join, also if it is built without feature `mpi`: unconnected ranks would
+/// write the same files.
 pub fn detect() -> Result<Box<dyn Communicator>, DistributionError> {
     match job_size(|name| std::env::var(name).ok()?.parse().ok()) {
         None | Some(0 | 1) => Ok(Box::new(Alone)),
@@ -15,7 +15,7 @@ pub fn detect() -> Result<Box<dyn Communicator>, DistributionError> {
     }
 }
 
-/// How many ranks the job has, by what Open MPI, MPICH and Slurm tell their processes.
+/// The number of ranks of the job, from the variables of Open MPI, MPICH and Slurm.
 fn job_size(variable: impl Fn(&str) -> Option<usize>) -> Option<usize> {
     let slurm = variable("PMIX_RANK").and_then(|_| variable("SLURM_NTASKS"));
     variable("OMPI_COMM_WORLD_SIZE").or_else(|| variable("PMI_SIZE")).or(slurm)

@@ -1,8 +1,8 @@
 //! One run on several devices, processes or machines.
 //!
-//! Noise is a pure function of seed, parameter, noise epoch and pair, so replicas need nothing of each other but fitness: each
-//! evaluates a slice of the population ([`shard`], [`Population::slice`](eggroll_train::Population::slice)), all get the fitness of all
-//! members ([`evaluate_sharded`]) and make the same update. Results are bit-identical for any number of replicas.
+//! Noise is a pure function of seed, parameter, noise epoch and pair, so replicas exchange only fitness. Each evaluates a slice of the
+//! population ([`shard`], [`Population::slice`](eggroll_train::Population::slice)); all get the fitness of all members
+//! ([`evaluate_sharded`]) and make the same update. Results are bit-identical for any number of replicas.
 
 mod exchange;
 mod job;

@@ -7,10 +7,10 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator as _, CommunicatorCollectives};
 
-/// This process among those that `mpirun` or `srun` has started; the fitness of a generation is one `MPI_Allgatherv`.
+/// This process in a job of `mpirun` or `srun`; the fitness of a generation is one `MPI_Allgatherv`.
 ///
-/// Ranks do not come and go: a process that dies, or panics, ends the job, and the job continues from the last checkpoint when it is started
-/// again. MPI ends when this is dropped, which waits for all ranks; one that is dropped before the others are done has failed.
+/// Ranks do not come and go: a process that dies or panics ends the job. The job continues from the last checkpoint when it is started
+/// again. MPI ends when this is dropped, which waits for all ranks; a rank that is dropped before the others are done has failed.
 ///
 /// # Example
 ///
@@ -33,7 +33,7 @@ pub struct Mpi {
     _universe: Universe,
 }
 
-/// All processes of the job, without a memory of what was said.
+/// All processes of the job, without state.
 struct World {
     rank: usize,
     size: usize,
@@ -122,7 +122,7 @@ impl Communicator for Mpi {
     }
 
     fn fail(&mut self) {
-        // Nobody is told twice: that would wait for ranks that have gone.
+        // Others are told once: a second time would wait for ranks that have gone.
         if !std::mem::replace(&mut self.over, true) {
             self.world.fail();
         }

@@ -4,7 +4,7 @@ use super::exchange::{Exchange, RunStart, Score};
 use crate::error::Error;
 use eggroll_train::{Communicator, DistributionError, Fitness, Population, gather_fitness, own_members};
 
-/// One of the ranks that a communicator connects, see [`Distribution::new`](super::Distribution::new).
+/// One of the ranks of a communicator, see [`Distribution::new`](super::Distribution::new).
 ///
 /// All begin alike (data, generation, configuration, parameters, kind of device), which is checked. Replicas that continue from a checkpoint all
 /// read it: their file system is shared. A rank that fails says so to the others, and all stop.
@@ -19,8 +19,8 @@ impl Ranks {
         Self { communicator: Box::new(communicator), digest_every: 100 }
     }
 
-    /// Sets after how many generations the digests of all parameters are compared, again and again; 0 for never. Each comparison reads all
-    /// parameters. 100 unless set.
+    /// Sets the number of generations between comparisons of all parameters' digests; 0 for never. Each comparison reads all parameters.
+    /// 100 by default.
     pub fn with_digest_every(mut self, generations: u64) -> Self {
         self.digest_every = generations;
         self

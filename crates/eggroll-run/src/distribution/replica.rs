@@ -1,4 +1,4 @@
-//! A training loop that is one of several replicas.
+//! A training loop as one of several replicas.
 
 use super::exchange::{Exchange, OfProgram, RunStart, digests};
 use super::ranks::Ranks;
@@ -10,11 +10,11 @@ use burn::module::Module;
 use eggroll_train::{Alone, Communicator, DistributionError, EvolutionStrategy, Fitness, Population};
 use std::path::PathBuf;
 
-/// How a training loop is one replica of several.
+/// Makes a training loop one of several replicas.
 ///
-/// All replicas begin alike (data, generation, configuration, parameters, kind of device), which is checked; each evaluates a slice of every
-/// population; all make the same update; rank 0 alone writes logs and checkpoints, validates, and looks whether to stop. Replicas
-/// that continue from a checkpoint all read it: their file system is shared. A rank that fails says so to the others, and all stop.
+/// All replicas begin alike (data, generation, configuration, parameters, kind of device), which is checked. Each evaluates a slice of every
+/// population; all make the same update. Rank 0 alone writes logs and checkpoints, validates, and decides when to stop. Replicas that
+/// continue from a checkpoint all read it: their file system is shared. A rank that fails tells the others, and all stop.
 ///
 /// # Example
 ///
@@ -55,12 +55,12 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// A replica of those that `communicator` connects.
+    /// A replica on the ranks of `communicator`.
     pub fn new(communicator: impl Communicator + 'static) -> Self {
         Self::of(Ranks::new(communicator))
     }
 
-    /// A replica of another engine than a communicator's, as `eggroll-nats`.
+    /// A replica of an engine other than a communicator, such as `eggroll-nats`.
     pub fn of(exchange: impl Exchange + 'static) -> Self {
         Self { exchange: Box::new(exchange) }
     }
@@ -70,7 +70,7 @@ impl Distribution {
         self.exchange.leads()
     }
 
-    /// Rank 0 does `work`, as preparing a folder, while the others wait.
+    /// Rank 0 does `work`, for example preparing a folder, while the others wait.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Distribution {
         Ok(folder.is_some())
     }
 
-    /// Ends a run: no rank before all are done, and none that waits for one that has failed.
+    /// Ends a run: no rank ends before all are done, and none waits for a failed one.
     pub(crate) fn end<R>(&mut self, result: Result<R, Error>) -> Result<R, Error> {
         match &result {
             Ok(_) => self.exchange.end()?,

@@ -5,8 +5,8 @@ use eggroll_core::sync::locked;
 use eggroll_train::{Communicator, DistributionError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// One of the replicas that are threads of this process. A replica that is dropped has left: whoever waits for it gets
-/// [`DistributionError::Left`], also where a panic dropped it.
+/// One of several replicas on threads of this process. A replica that is dropped, also by a panic, has left: replicas
+/// that wait for it get [`DistributionError::Left`].
 ///
 /// # Example
 ///
@@ -38,7 +38,7 @@ struct ExchangeState {
     arrived: usize,
     /// Exchanges that are complete.
     complete: u64,
-    /// The result of the last one: stays until all have arrived again, so that the slowest finds it.
+    /// The result of the last exchange, kept for the slowest until all have arrived again.
     gathered: Vec<u32>,
     left: Option<usize>,
 }
@@ -92,12 +92,12 @@ impl Drop for Threads {
     }
 }
 
-/// Runs `replica` once for every device, each on a separate thread, and returns their results, in the order of devices: synchronous
-/// replicas of one run, each with a model on its device.
+/// Runs `replica` once for every device, each on a separate thread, and returns the results in the order of devices. They are
+/// synchronous replicas of one run, each with a model on its device.
 ///
 /// A replica gives its communicator to the trainer ([`TrainingLoop`](crate::TrainingLoop), [`EsTraining`](crate::EsTraining)), or calls
-/// [`evaluate_sharded`](super::evaluate_sharded) itself. All have to begin with the same weights: of one model,
-/// [`to_device`](burn::module::Module::to_device).
+/// [`evaluate_sharded`](super::evaluate_sharded) itself. All must begin with the same weights, for example by
+/// [`to_device`](burn::module::Module::to_device) of one model.
 ///
 /// # Panics
 ///

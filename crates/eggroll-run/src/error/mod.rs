@@ -47,7 +47,7 @@ pub enum Error {
     /// Replicas of a distributed run.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
-    /// An engine that connects replicas and is not of this crate, as `eggroll-nats`.
+    /// An engine of another crate that connects replicas, such as `eggroll-nats`.
     #[error(transparent)]
     Engine(UserError),
     /// A trace.
@@ -88,7 +88,7 @@ macro_rules! of_training {
 of_training!(ConfigError, MemoryError, NoiserError, TellError);
 
 impl Error {
-    /// This failure, and that of something else if it failed too.
+    /// This failure, together with a second one if there is one.
     pub(crate) fn and<R>(self, then: Result<R, Self>) -> Self {
         match then {
             Ok(_) => self,

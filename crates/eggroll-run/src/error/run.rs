@@ -44,7 +44,7 @@ pub enum RunError {
         /// The path.
         path: PathBuf,
     },
-    /// A file, or a folder with something else in it.
+    /// A file, or a folder with other contents.
     #[error("{path:?} exists and is not a run (it has none of {files}): name another folder")]
     NotARun {
         /// The path.
@@ -84,7 +84,7 @@ pub enum RunError {
         /// How many there were.
         generations: u64,
     },
-    /// A metric that has not been registered.
+    /// A metric that is not registered.
     #[error("no metric is named {name:?}; there are {}", listed(known))]
     UnknownMetric {
         /// The name.
@@ -92,7 +92,7 @@ pub enum RunError {
         /// Names of metrics of that kind.
         known: Vec<String>,
     },
-    /// Two metrics of one column in the logs, or a metric in a column that is not its own.
+    /// Two metrics with one column in the logs, or a metric in a reserved column.
     #[error(
         "the metric {name:?} shares the column `{column}` of the logs with {other}: choose a name that \
          differs by more than case, blanks and hyphens"
@@ -105,8 +105,8 @@ pub enum RunError {
         /// What has the column.
         other: String,
     },
-    /// A row of a log that has two numbers of one name.
-    #[error("a row has two values named {0:?}: give every number a name of its own, not \"generation\" or \"split\"")]
+    /// A row of a log with two numbers of one name.
+    #[error("a row has two values named {0:?}: give every number a different name, not \"generation\" or \"split\"")]
     LogColumn(String),
     /// A failure inside burn-train.
     #[cfg(feature = "learner")]

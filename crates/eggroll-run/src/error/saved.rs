@@ -66,7 +66,7 @@ pub enum SavedError {
         /// The first difference.
         difference: String,
     },
-    /// A run that began otherwise: with other spreads that noise is relative to, another anchor of the decay, or other f32 master weights.
+    /// A run with a different start: other spreads of relative noise, another anchor of the decay, or other f32 master weights.
     #[error("{path}: saved by a run that began otherwise: {reason}")]
     Start {
         /// The file.
@@ -74,7 +74,7 @@ pub enum SavedError {
         /// What differs.
         reason: String,
     },
-    /// A replay log with a damaged record, which is not one that was cut off while it was written.
+    /// A replay log with a damaged record that was not merely cut off while it was written.
     #[error("{path}: the record of generation {generation}, at byte {offset}, is damaged, and other records follow it")]
     ReplayRecord {
         /// The log.

@@ -16,7 +16,7 @@ pub enum TextError {
         /// Why it cannot be used.
         reason: String,
     },
-    /// A share for validation that leaves nothing for it, or nothing for training.
+    /// A share for validation that leaves no data for validation or for training.
     #[error("the share for validation must be between 0 and 1, not {0}")]
     ValidationShare(f64),
     /// Streams over a text that read nothing.
@@ -29,13 +29,13 @@ pub enum TextError {
         /// Bytes of a generation.
         steps: usize,
     },
-    /// A temperature that samples cannot have.
+    /// A temperature out of range.
     #[error("a temperature must be at least 0 and finite, not {0}")]
     Temperature(f64),
-    /// A share of the likeliest that samples cannot have.
+    /// A min-p out of range.
     #[error("min-p must be from 0 to 1, not {0}")]
     MinP(f64),
-    /// A penalty that is no number.
+    /// A penalty that is not finite.
     #[error("a presence penalty must be finite, not {0}")]
     PresencePenalty(f64),
 }

@@ -1,4 +1,4 @@
-//! The folder of a run: ours, of this run and of no other.
+//! The folder of a run, locked and checked to belong to this run.
 
 use super::config::{EsTrainingConfig, FILE};
 use crate::checkpoint::Checkpoints;
@@ -17,14 +17,14 @@ pub(super) struct Claim<'a> {
     folder: &'a RunFolder,
     config: &'a EsTrainingConfig,
     pub checkpoints: Checkpoints,
-    /// Whether the run has come to a checkpoint before, or to a generation if it continues from its replay log.
+    /// Whether the run has a checkpoint, or a generation if it continues from its replay log.
     pub has_begun: bool,
-    /// What is set otherwise than when the run was here last.
+    /// Settings that have changed since the run was last here.
     pub changes: Vec<String>,
 }
 
 impl<'a> Claim<'a> {
-    /// Locks the folder, and refuses one that is no run's, or another run's: one that cannot be continued may have been of any
+    /// Locks the folder, and refuses one that does not belong to this run. A run that cannot be continued may have had any
     /// configuration. Writes nothing.
     pub fn new(folder: &'a RunFolder, config: &'a EsTrainingConfig, continues_from_log: bool) -> Result<Self, Error> {
         folder.check_content()?;
@@ -45,13 +45,14 @@ impl<'a> Claim<'a> {
         Ok(Self { folder, config, checkpoints, has_begun, changes })
     }
 
-    /// Saves the configuration, once it is known to be one that can be run, and locks the checkpoints.
+    /// Saves the configuration, once it is known to be valid, and locks the checkpoints.
     pub fn save(self) -> Result<Self, Error> {
         durable::replace_if_changed(&self.folder.file(FILE), self.config.to_string().as_bytes())?;
         Ok(Self { checkpoints: self.checkpoints.locked()?, ..self })
     }
 
-    /// The replay log, if the run keeps one. That of another configuration, of a run that never reached a checkpoint, is moved aside.
+    /// The replay log, if the run keeps one. A log of another configuration, from a run that never reached a checkpoint, is moved
+    /// aside.
     pub fn replay_log<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<ReplayLog>, Error> {
         if !self.config.replay_log {
             return Ok(None);
@@ -68,7 +69,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// The checkpoints of a run, which load no other's.
+/// The checkpoints of a run; they refuse checkpoints of other runs.
 pub(super) fn checkpoints(folder: &RunFolder, config: &EsTrainingConfig) -> Checkpoints {
     let checkpoints = Checkpoints::new(folder.file("checkpoints")).with_keep(config.keep_checkpoints);
     let checkpoints = checkpoints.with_config(&config.strategy);

@@ -14,11 +14,11 @@ use std::path::Path;
 /// The file of a run's configuration.
 pub(super) const FILE: &str = "training.json";
 
-/// Everything that describes a run but the program: the learner saves it as `training.json` next to the checkpoints, and a run from
-/// that file alone gives the same bits.
+/// The full description of a run, apart from the program. The learner saves it as `training.json` next to the checkpoints; a run
+/// from that file alone gives the same bits.
 ///
-/// What is the program's own (the network's size, the data) belongs into `settings`, any value that serializes; the seed of initial
-/// weights and data can be the strategy's, [`seed`](Self::seed).
+/// The program's own settings (the network's size, the data) belong in `settings`, any value that serializes. The seed of initial
+/// weights and data can be the strategy's [`seed`](Self::seed).
 ///
 /// # Example
 ///
@@ -45,11 +45,11 @@ pub struct EsTrainingConfig {
     pub strategy: EvolutionStrategyConfig,
     /// Generations of the run.
     pub generations: u64,
-    /// Generations between two validations of the mean parameters; what lies between them is one of burn-train's epochs, at whose end
-    /// early stopping and checkpointing strategies decide.
+    /// Generations between two validations of the mean parameters: one of burn-train's epochs, at whose end early stopping and
+    /// checkpointing strategies decide.
     #[config(default = 100)]
     pub validate_every: u64,
-    /// Generations between two reports of metrics, each with one more read from the device.
+    /// Generations between two reports of metrics; each report costs one more read from the device.
     #[config(default = 1)]
     pub report_every: u64,
     /// Generations between two checkpoints to continue from; 0 for one at the end only, or none if the run
@@ -59,8 +59,8 @@ pub struct EsTrainingConfig {
     /// How many of these checkpoints are kept.
     #[config(default = 2)]
     pub keep_checkpoints: usize,
-    /// Whether all fitness is logged next to the checkpoints, so that [`replay`](crate::replay()) makes the model of any generation again
-    /// from the first model. Where weights learn by part only [`replay_evaluated`](crate::replay_evaluated) does.
+    /// Whether all fitness is logged next to the checkpoints: [`replay`](crate::replay()) can then rebuild the model of any generation
+    /// from the first model. If weights learn by part, only [`replay_evaluated`](crate::replay_evaluated) can.
     #[config(default = false)]
     pub replay_log: bool,
     /// The metric whose best epoch is kept as a separate checkpoint, in the folder `kept`.
@@ -70,13 +70,13 @@ pub struct EsTrainingConfig {
     /// Whether every validation comes with a diagnosis of model, σ and estimate: two more estimates and a read of all parameters.
     #[config(default = false)]
     pub diagnostics: bool,
-    /// Digest of what the run learns from ([`data_digest`](crate::data_digest)): a run does not continue with other data, and replicas of other
-    /// data are refused.
+    /// Digest of the training data ([`data_digest`](crate::data_digest)): a run does not continue with other data, and replicas with other data
+    /// are refused.
     pub data: Option<String>,
     /// Generations in a row without one finite fitness value after which the run ends with an error; 0 for any number.
     #[config(default = 10)]
     pub patience: u64,
-    /// What the program itself needs.
+    /// The program's own settings.
     #[config(default = "serde_json::Value::Null")]
     pub settings: Value,
 }
@@ -109,7 +109,7 @@ impl MetricTarget {
 /// Stops a run that no longer improves.
 #[derive(Config, Debug)]
 pub struct EarlyStoppingConfig {
-    /// What is to improve.
+    /// The metric to improve.
     pub metric: MetricTarget,
     /// Epochs without improvement after which the run stops.
     pub patience: usize,
@@ -118,7 +118,7 @@ pub struct EarlyStoppingConfig {
 }
 
 impl EsTrainingConfig {
-    /// The seed of all noise, for what else in a run is random.
+    /// The seed of all noise, for other random parts of a run too.
     pub fn seed(&self) -> u64 {
         self.strategy.seed
     }
@@ -132,8 +132,8 @@ impl EsTrainingConfig {
         Self::read(folder.as_ref().join(FILE))
     }
 
-    /// The configuration in a file of JSON. It needs `strategy` and `generations`; what else it leaves out is as [`new`](Self::new) sets
-    /// it, while Burn's [`load`](Config::load) wants every field.
+    /// The configuration in a JSON file. It needs `strategy` and `generations`; other missing fields have the values of
+    /// [`new`](Self::new), whereas Burn's [`load`](Config::load) requires every field.
     ///
     /// # Errors
     ///
@@ -178,8 +178,8 @@ impl EsTrainingConfig {
         Ok(())
     }
 
-    /// The first field in which the configuration of the run in the folder differs from this one, with both values. Fields that affect
-    /// no generation may change: the number of generations, how often there are reports and checkpoints, when it stops early, the memory of chunks.
+    /// The first field in which the configuration of the run in the folder differs from this one, with both values. Fields that affect no
+    /// generation may change: the number of generations, the intervals of reports and checkpoints, when it stops early, the memory of chunks.
     pub(super) fn difference(&self, saved: &Self) -> Option<(String, String, String)> {
         let fixed = |config: &Self| Self {
             strategy: config.strategy.of_updates(),

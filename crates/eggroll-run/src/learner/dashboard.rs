@@ -1,4 +1,4 @@
-//! Burn's dashboard, with the metrics of the task before those of the learner: where the screen is small, only the first ones are seen.
+//! Burn's dashboard, with the task's metrics before the learner's: a small screen shows only the first ones.
 
 use super::metric_names::MetricNames;
 use super::metrics::names::FITNESS_MEAN;
@@ -11,17 +11,17 @@ use burn::train::renderer::{
 use burn::train::{Interrupter, LearnerSummary};
 use std::error::Error;
 
-/// Epochs that Burn is told of: it multiplies them by generations, and a run that ends by something else has as many as there are numbers.
+/// Most epochs to tell Burn of: it multiplies them by generations, and a run without a fixed length has the largest number.
 const MOST_EPOCHS: usize = 1 << 20;
-/// Generations of an epoch that it is told of.
+/// Most generations of an epoch to tell Burn of.
 const MOST_ITEMS: usize = 1 << 30;
-/// What stands where a validation's number will be.
+/// Placeholder for a validation's number.
 const NOT_YET: &str = "after the first validation";
 
-/// The dashboard, which takes the screen when it is made and gives it back when it is dropped.
+/// The dashboard; it takes the screen when it is made and returns it when it is dropped.
 pub(super) struct Dashboard {
     inner: TuiMetricsRendererWrapper,
-    /// Metrics that the learner has not told of yet: they come in any order.
+    /// Metrics that are not yet handed on: they come in any order.
     definitions: Vec<MetricDefinition>,
     names: MetricNames,
     /// Generations of an epoch.
@@ -35,7 +35,7 @@ impl Dashboard {
         Self { inner, definitions: Vec::new(), names, items: 1 }
     }
 
-    /// Hands on what has been registered: validation first, then training, the score first.
+    /// Hands on the registered metrics: validation first, then training, the score first.
     fn begin(&mut self) {
         if self.definitions.is_empty() {
             return;
@@ -88,8 +88,8 @@ impl TrainingProgressLogger for Dashboard {
         self.inner.update_epoch(epoch);
     }
 
-    /// A validation is said to be as long as what lies between two: Burn keeps as many points of its curve as its share of the epoch has,
-    /// and of a validation in one batch that would be a few.
+    /// Tells Burn that a validation is as long as the interval between two. Burn keeps points of a curve by its share of the epoch; a
+    /// validation in one batch would get only a few.
     fn start_split(&mut self, split: &str, items: usize) {
         if split == "train" {
             self.items = items.clamp(1, MOST_ITEMS);

@@ -8,7 +8,7 @@ use burn::train::Interrupter;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
 use std::path::PathBuf;
 
-/// Evaluates, and leaves the rest to rank 0.
+/// Evaluates only; rank 0 does everything else.
 pub(super) struct Follower<'a, T> {
     pub task: &'a mut T,
     pub interrupter: Interrupter,

@@ -1,4 +1,4 @@
-//! burn-train's metric log as JSON lines, which a resumed run continues.
+//! burn-train's metric log as JSON lines; a resumed run continues it.
 
 use super::rows::{GENERATION, MetricRows, PLACES, key};
 use crate::error::Error;
@@ -12,28 +12,28 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Keys of a line that are no metrics, and [`GENERATION`].
+/// Keys of a line that are not metrics, next to [`GENERATION`].
 const EPOCH: &str = PLACES[1];
 const SPLIT: &str = PLACES[2];
 
-/// Where a failure to write waits for the loop: a metric logger cannot return it.
+/// Holds a failure to write for the loop: a metric logger cannot return it.
 pub(super) type WriteFailure = Arc<Mutex<Option<Error>>>;
 
-/// A line for each generation that is reported, and one for each validation. Values of earlier epochs, which early stopping and
-/// checkpointing strategies ask for, are read back from it when a run is resumed.
+/// A line for each reported generation, and one for each validation. A resumed run reads back values of earlier epochs, which
+/// early stopping and checkpointing strategies ask for.
 pub(super) struct JsonMetrics {
     file: Arc<Mutex<JsonLines>>,
     rows: MetricRows,
-    /// By split, key and epoch; of epochs that are over, their mean.
+    /// By split, key and epoch; the mean for epochs that are over.
     values: HashMap<(Split, String, usize), Vec<NumericEntry>>,
-    /// The last epoch whose values may be asked for: one that an earlier process has not finished is not over, and burn-train would keep
-    /// what it is told of it.
+    /// The last epoch whose values may be read. An epoch that an earlier process has not finished is not over, and burn-train would keep
+    /// its values.
     shown: usize,
     failure: WriteFailure,
 }
 
 impl JsonMetrics {
-    /// Opens the log of a run that begins, or continues, at `generation`, after `epochs` that are over.
+    /// Opens the log of a run that begins, or continues, at `generation`, after `epochs` complete epochs.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl JsonMetrics {
         }
     }
 
-    /// Adds a value to an epoch. A validation has one: that of a last epoch which was short, and is continued now, counts no more.
+    /// Adds a value to an epoch. A validation has one: the value of a shortened last epoch that now continues no longer counts.
     fn add(&mut self, split: &Split, key: String, epoch: usize, value: f64) {
         let before = epoch.checked_sub(1).and_then(|before| self.values.get_mut(&(split.clone(), key.clone(), before)));
         if let Some(before) = before.filter(|before| before.len() > 1) {
@@ -131,8 +131,8 @@ impl MetricLogger for JsonMetrics {
         let values = self.values.get(&(split.clone(), key(name), epoch)).filter(|_| epoch <= self.shown);
         Ok(match values {
             Some(values) => values.clone(),
-            // Of an epoch without a value, as one whose validation failed: burn-train looks no further than the first that has none, and
-            // nothing is better than NaN.
+            // For an epoch without a value, for example after a failed validation: burn-train stops at the first epoch without one, and
+            // no value is better than NaN.
             None if epoch < self.shown => vec![NumericEntry::Value(f64::NAN)],
             None => Vec::new(),
         })

@@ -1,8 +1,8 @@
 //! burn-train's machinery without its loop.
 //!
-//! Its event processor and event store are only made inside [`SupervisedTraining::launch`], which hands them to a learning strategy, and
-//! a learning strategy must not borrow anything, as tasks do. So ours takes them and returns at once; the loop over generations
-//! runs outside. Its model is a shell of no parameters, whose steps have inputs that do not exist.
+//! Its event processor and event store are made only inside [`SupervisedTraining::launch`], which hands them to a learning strategy. A
+//! learning strategy must not borrow anything, but tasks do. So this strategy takes them and returns at once; the loop over generations
+//! runs outside. Its model is a dummy without parameters, whose steps are never called.
 
 use super::metrics::GenerationItem;
 use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
@@ -25,15 +25,15 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A training whose parts are to be taken: metrics, loggers and the like are registered as in any other.
+/// A training whose components are taken out; metrics, loggers and the like are registered as usual.
 pub(super) type TrainingParts<V> = SupervisedTraining<DummyModel<V>>;
 
-/// A training of nothing yet.
+/// An empty training.
 pub(super) fn parts<V: ItemLazy + 'static>(folder: &Path) -> TrainingParts<V> {
     SupervisedTraining::new(folder, Arc::new(NoData), Arc::new(NoData)).with_application_logger(None)
 }
 
-/// What runs metrics, renderer, loggers and strategies.
+/// Runs metrics, renderer, loggers and strategies.
 pub(super) struct Machinery<V: ItemLazy + 'static> {
     processor: SupervisedTrainingEventProcessor<DummyModel<V>>,
     pub store: Arc<EventStoreClient>,
@@ -48,7 +48,7 @@ pub(super) struct Ending {
 }
 
 impl<V: ItemLazy + 'static> Machinery<V> {
-    /// Starts what has been registered and takes it.
+    /// Starts the registered components and takes them.
     pub fn start(parts: TrainingParts<V>) -> Self {
         let handover = Arc::new(Handover(Mutex::new(None)));
         let learner = Learner::new(DummyModel(PhantomData), SgdConfig::new().init(), 0.0);
@@ -71,7 +71,7 @@ impl<V: ItemLazy + 'static> Machinery<V> {
     /// Waits until metrics and loggers have seen all events.
     pub fn flush(&mut self) {
         self.interrupter.fail_on_error(self.processor.flush());
-        // The store has its own queue, which an answer has to pass.
+        // The store has its own queue: an answer means that it is empty.
         self.store.find_metric("", 0, Aggregate::Mean, &Split::Train);
     }
 

@@ -1,12 +1,12 @@
-//! Which metrics a dashboard shows.
+//! The metrics of a dashboard.
 
 use std::collections::BTreeSet;
 
 /// Names of metrics.
 #[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "only a dashboard asks for them"))]
 pub(super) struct MetricNames {
-    /// Of the validation.
+    /// Metrics of the validation.
     pub valid: BTreeSet<String>,
-    /// Of the learner's.
+    /// Metrics of the learner.
     pub built_in: BTreeSet<String>,
 }

@@ -65,7 +65,7 @@ impl Adaptor<Scalars> for Scalars {
     }
 }
 
-/// What burn-train's metrics see of a generation.
+/// A generation as burn-train's metrics see it.
 #[derive(Debug)]
 pub struct GenerationItem {
     pub(super) numbers: Scalars,
@@ -93,8 +93,8 @@ impl Adaptor<Texts> for GenerationItem {
 /// Texts by name.
 pub(super) type Texts = Arc<BTreeMap<&'static str, String>>;
 
-/// A metric that follows one of the [`Scalars`] of a generation or a validation. Over an epoch it is the mean; where the number is
-/// missing, nothing.
+/// A metric that follows one of the [`Scalars`] of a generation or a validation. Over an epoch it is the mean of the values
+/// present.
 ///
 /// # Example
 ///
@@ -222,7 +222,7 @@ impl Metric for TextMetric {
     fn clear(&mut self) {}
 }
 
-/// Names of what the learner itself measures.
+/// Names of the learner's own metrics.
 pub(super) mod names {
     pub const GENERATION: &str = "Generation";
     pub const WARNINGS: &str = "Warnings";
@@ -245,7 +245,7 @@ pub(super) mod names {
     pub const ENTROPY: &str = "Least entropy";
     pub const BAD_VALUES: &str = "Non-finite weights";
 
-    /// All of them, whatever the model has.
+    /// All of them, for any model.
     pub const ALL: [&str; 20] = [
         GENERATION,
         WARNINGS,

@@ -1,8 +1,8 @@
 //! Training inside Burn's own machinery.
 //!
-//! burn-train computes gradients by backpropagation, which does not fit, but everything around that does: its metrics, event store and
-//! loggers, renderers (the dashboard), early stopping, checkpointing strategies and interrupter run here as they are. An *epoch* of
-//! burn-train is what lies between two validations, an *iteration* is a generation.
+//! burn-train computes gradients by backpropagation, which does not fit, but everything around it does. Its metrics, event store,
+//! loggers, renderers (the dashboard), early stopping, checkpointing strategies and interrupter run here unchanged. An *epoch* of
+//! burn-train is the interval between two validations, an *iteration* is a generation.
 
 mod best_checkpoints;
 mod claim;

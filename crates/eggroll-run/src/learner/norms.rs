@@ -9,11 +9,11 @@ use std::collections::HashSet;
 /// Euclidean lengths over all float parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Norms {
-    /// Of the gradient that the optimizer takes; 0 in a generation without a step.
+    /// Length of the optimizer's gradient; 0 in a generation without a step.
     pub gradient: f64,
-    /// Of the step that the optimizer made of it.
+    /// Length of the optimizer's step.
     pub update: f64,
-    /// Of the parameters after the step.
+    /// Length of the parameters after the step.
     pub parameters: f64,
 }
 

@@ -10,7 +10,7 @@ use burn::train::renderer::{
 use eggroll_core::messages::shown;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Runs of more generations end by something else: how far they are is not known.
+/// Runs with more generations have no fixed end: their progress is unknown.
 const COUNTABLE: u64 = 1 << 40;
 
 /// Shows the generation and its mean fitness on standard error, if that is a terminal.
@@ -91,7 +91,7 @@ impl MetricsRenderer for Progress {
     }
 }
 
-// A renderer is for evaluations too; a run has none.
+// Required by the trait; a run has no evaluations.
 
 impl MetricsRendererEvaluation for Progress {
     fn update_test(&mut self, _name: EvaluationName, _state: MetricState) {}

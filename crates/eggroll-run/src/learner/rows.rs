@@ -1,4 +1,4 @@
-//! What every log of metrics writes: a row for each generation that is reported, and one for each validation.
+//! Rows of every metric log: one for each reported generation, and one for each validation.
 
 use super::metrics::names;
 use crate::error::RunError;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 /// Key of the text that is a row's generation.
 pub(super) const GENERATION: &str = "generation";
-/// Keys of a row that are no metrics.
+/// Keys of a row that are not metrics.
 pub(super) const PLACES: [&str; 3] = [GENERATION, "epoch", "split"];
 
 /// The numbers of a generation or a validation, by key.
 pub(super) struct MetricRow {
-    /// Of a validation that of the generation before it.
+    /// For a validation, the generation before it.
     pub generation: u64,
     #[cfg_attr(not(any(feature = "csv", feature = "tensorboard")), expect(dead_code, reason = "only tables have it"))]
     pub epoch: usize,
@@ -23,7 +23,7 @@ pub(super) struct MetricRow {
     pub numbers: Vec<(String, f64)>,
 }
 
-/// Makes rows of what burn-train's store tells.
+/// Makes rows from the updates of burn-train's store.
 pub(super) struct MetricRows {
     names: HashMap<MetricId, String>,
     /// Keys of numbers in the order of their definition.
@@ -53,7 +53,7 @@ impl MetricRows {
         &self.keys
     }
 
-    /// The row of an update, if it has one: generations of training, whose mean over the epoch has none, and the final values of
+    /// The row of an update, if it has one: generations of training, but not their mean over the epoch, and the final values of
     /// validations.
     pub fn row(&mut self, update: &MetricsUpdate, epoch: usize, split: &Split) -> Option<MetricRow> {
         let is_final = |entry: &NumericEntry| matches!(entry, NumericEntry::Final(_));
@@ -87,8 +87,8 @@ pub(super) fn key(name: &str) -> String {
     name.to_lowercase().replace([' ', '-'], "_")
 }
 
-/// Refuses metrics of the user's whose key is another's: a row's own, one of the learner's, or that of a metric before. The same name may
-/// follow a number of training and one of the validation: these have rows of their own.
+/// Refuses the user's metrics whose key is taken: by a row's own columns, by the learner, or by an earlier metric. Training and
+/// validation may use the same name, because they have separate rows.
 pub(super) fn check_names(train: &[String], valid: &[String]) -> Result<(), RunError> {
     let places = PLACES.map(|place| (place, None, format!("what every row has as {place:?}")));
     let learners = names::ALL.map(|name| (name, Some(Split::Train), format!("the learner's {name:?}")));

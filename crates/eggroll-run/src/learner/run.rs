@@ -28,13 +28,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Share of the parameters' length beyond which a step looks too long.
+/// Share of the parameters' length above which a step looks too long.
 const LONGEST_STEP: f64 = 0.1;
 
-/// Names of the metrics that there are.
+/// Names of the registered metrics.
 #[derive(Debug, Default)]
 pub(super) struct Registered {
-    /// The user's; from the start of a run on, the learner's too.
+    /// The user's metrics; once a run has started, the learner's too.
     pub train: Vec<String>,
     pub valid: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl Registered {
         }
     }
 
-    /// Refuses a number of the task that the learner has itself, or that no metric follows.
+    /// Refuses a number of the task whose name the learner uses, or that no metric follows.
     pub fn check_number(&self, name: &str) -> Result<(), Error> {
         match names::ALL.contains(&name) {
             true => Ok(check_names(&[name.to_owned()], &[])?),
@@ -61,7 +61,7 @@ impl Registered {
     }
 }
 
-/// What a generation leaves for its report.
+/// Data of a generation for its report.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     times: Times,
@@ -91,17 +91,17 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     pub early: Option<u64>,
     pub warnings: Vec<String>,
     pub pending: Pending,
-    /// When the last report was made, and the generations told then.
+    /// Time of the last report, and the generations told by then.
     pub reported: (Instant, u64),
     pub page: RunPage,
     /// Whether no generation was told yet.
     pub begins: bool,
-    /// The right to the terminal, which outlives whoever draws on it.
+    /// The right to the terminal, which outlives its renderer.
     pub screen: Owner,
 }
 
 impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
-    /// Brings the strategies to where they were after the epochs that are done.
+    /// Brings the strategies to their state after the completed epochs.
     pub fn replay(&mut self, epochs: u64) {
         let store = &self.machinery.store;
         if let Some(kept) = &mut self.kept {
@@ -114,7 +114,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         }
     }
 
-    /// Ends the run: how, after which epoch early stopping stopped, and what there were warnings of.
+    /// Ends the run. Returns how it ended, the epoch of early stopping, and the warnings.
     pub fn finish(mut self) -> Result<(Ending, Option<u64>, Vec<String>), Error> {
         let ending = self.machinery.finish();
         self.page.finish();
@@ -150,7 +150,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         all.into_iter().for_each(|(name, number)| numbers.insert(name, number));
     }
 
-    /// Adds what a diagnosis finds to the numbers and returns what it warns of.
+    /// Adds the results of a diagnosis to the numbers and returns its warnings.
     fn diagnose<M: Module>(
         &self,
         model: &M,
@@ -189,7 +189,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         warnings
     }
 
-    /// Keeps what is new among the warnings, by subject, and prints it.
+    /// Keeps new warnings, by subject, and prints them.
     fn warn(&mut self, warnings: &[String]) {
         let subject = |warning: &str| warning.split(':').next().unwrap_or_default().to_owned();
         for warning in warnings {
@@ -251,7 +251,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         Ok(())
     }
 
-    /// Says what parameters learn from, and with diagnostics what an estimate is likely to be worth.
+    /// Reports what parameters learn from and, with diagnostics, the expected quality of an estimate.
     fn begin<M: Module>(
         &mut self,
         strategy: &EvolutionStrategy,

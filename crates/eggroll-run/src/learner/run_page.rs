@@ -1,4 +1,4 @@
-//! The page of a run, where this build has pages.
+//! The page of a run, if this build has pages.
 
 #[cfg(feature = "report")]
 use crate::diagnostics::diagnose;
@@ -27,7 +27,7 @@ impl RunPage {
         }
     }
 
-    /// Takes what parameters learn from in the first generation of this process, and what their estimates are worth.
+    /// Records what parameters learn from in the first generation of this process, and the forecast of their estimates.
     pub fn began(&mut self, credits: &Credits, forecast: Option<Forecast>) {
         #[cfg(feature = "report")]
         {
@@ -38,7 +38,7 @@ impl RunPage {
         }
     }
 
-    /// Takes the statistics of a model that is saved: it has to be read from the device for that anyhow.
+    /// Records the statistics of a saved model, which is read from the device for saving anyway.
     pub fn saved<M: Module>(&mut self, strategy: &EvolutionStrategy, model: &M) {
         #[cfg(feature = "report")]
         self.writer.set_statistics(strategy.generation(), diagnose(model));

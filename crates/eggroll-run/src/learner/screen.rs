@@ -1,4 +1,4 @@
-//! What a run shows, and how it gets the terminal for it.
+//! The display of a run, and how it gets the terminal.
 
 use super::config::EsTrainingConfig;
 #[cfg(feature = "tui")]
@@ -15,15 +15,15 @@ use std::io::{IsTerminal, stdout};
 /// What a run shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Display {
-    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar. The dashboard has the screen alone: lines that the
-    /// program prints with [`print_line!`](crate::print_line) meanwhile appear when it ends.
+    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar. The dashboard has the whole screen: lines printed
+    /// with [`print_line!`](crate::print_line) meanwhile appear when it ends.
     #[default]
     Dashboard,
     /// A progress bar on standard error, if that is a terminal, below the lines that the program prints.
     Progress,
 }
 
-/// Takes the terminal for what is to be shown. Whoever calls it has nothing else to do that may fail.
+/// Takes the terminal for the display. The caller has no other step left that may fail.
 #[cfg_attr(not(feature = "tui"), expect(unused_variables, reason = "there is no dashboard"))]
 pub(super) fn take<V: ItemLazy + 'static>(
     display: Display,

@@ -1,4 +1,4 @@
-//! What the learner asks of the program.
+//! The program's part of a run.
 
 use super::config::EsTrainingConfig;
 use super::metrics::Scalars;
@@ -10,12 +10,12 @@ use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How members are scored, and what else a program does in a run: all but [`evaluate`](Self::evaluate) have defaults. A closure
-/// `|model: &M, population: &Population| Ok(fitness)` is a task too.
+/// Scores members, and the program's other steps in a run. All methods but [`evaluate`](Self::evaluate) have defaults. A
+/// closure `|model: &M, population: &Population| Ok(fitness)` is a task too.
 ///
 /// In a run of several replicas ([`with_distribution`](super::EsTraining::with_distribution)) each has a task; `evaluate` gets a slice
-/// of the population. What has to be the same on all ranks belongs into `load`, `begin`, `before_generation` and `evaluate`, which all
-/// call; the other methods are rank 0's.
+/// of the population. All ranks call `load`, `begin`, `before_generation` and `evaluate`: put there everything that must be the same
+/// on all. Only rank 0 calls the other methods.
 ///
 /// # Example
 ///
@@ -48,7 +48,7 @@ use std::time::Duration;
 /// # let _ = Regression { x: Tensor::zeros([1, 1], &Device::flex()), y: Tensor::zeros([1, 1], &Device::flex()) };
 /// ```
 pub trait EsTask<M: Module> {
-    /// What a validation hands to burn-train's metrics, for each of its batches: [`Scalars`], or one of Burn's outputs such as
+    /// The output of a validation batch for burn-train's metrics: [`Scalars`], or one of Burn's outputs such as
     /// [`ClassificationOutput`](burn::train::ClassificationOutput).
     type Output: ItemLazy + 'static;
 
@@ -76,26 +76,26 @@ pub trait EsTask<M: Module> {
         Ok(())
     }
 
-    /// Called after every generation. Scalars of this task go to the metrics of their names
-    /// ([`metric_train`](super::EsTraining::metric_train)) if the generation is one whose metrics are reported.
+    /// Called after every generation. If metrics of this generation are reported, the returned scalars go to
+    /// the metrics of their names ([`metric_train`](super::EsTraining::metric_train)).
     fn after_generation(&mut self, _generation: &Generation<'_, M>) -> Result<Scalars, UserError> {
         Ok(Scalars::default())
     }
 
-    /// Whether a run is its model and its strategy alone: no state of members, and nothing that earlier calls have left in the task. A run with a
-    /// [replay log](super::EsTrainingConfig::replay_log) then continues behind its last logged generation, however old its last checkpoint is.
+    /// Whether the state of a run is only its model and its strategy, without state of members or of the task. A run with a [replay
+    /// log](super::EsTrainingConfig::replay_log) then continues after its last logged generation, even if its last checkpoint is older.
     fn continues_from_replay_log(&self) -> bool {
         false
     }
 
-    /// Evaluates a generation whose scores are logged, for estimates by part: they depend on what layers were given. Called before
-    /// [`begin`](Self::begin). A task that asks all members the same may evaluate the first pair only,
+    /// Evaluates a generation whose scores are logged, for estimates by part, which depend on the inputs of layers. Called before
+    /// [`begin`](Self::begin). If all members get the same data, it may evaluate only the first pair,
     /// [`slice(0..2)`](Population::slice).
     fn evaluate_again(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
         self.evaluate(model, population)
     }
 
-    /// Saves a checkpoint: with [`save_with_state`](Checkpoints::save_with_state) where members keep a state.
+    /// Saves a checkpoint; use [`save_with_state`](Checkpoints::save_with_state) if members keep a state.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ pub trait EsTask<M: Module> {
         checkpoints.save(strategy, model)
     }
 
-    /// Loads the latest checkpoint, if there is one: with [`load_latest_with_state`](Checkpoints::load_latest_with_state) where members
+    /// Loads the latest checkpoint, if there is one; use [`load_latest_with_state`](Checkpoints::load_latest_with_state) if members
     /// keep a state.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl<M: Module, F: FnMut(&M, &Population) -> Result<Fitness, UserError>> EsTask<
     }
 }
 
-/// Whether the replay log is all that a run needs to continue.
+/// Whether a run continues from its replay log alone.
 pub(super) fn continues_from_log<M: Module>(config: &EsTrainingConfig, task: &impl EsTask<M>) -> bool {
     config.replay_log && task.continues_from_replay_log()
 }
@@ -137,14 +137,14 @@ pub struct Generation<'a, M> {
     pub report: &'a GenerationReport,
     /// The members' scores.
     pub fitness: &'a Fitness,
-    /// Where its time went.
+    /// The times of its parts.
     pub times: Times,
 }
 
 /// Time of the parts of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// `ask`: what noise is held.
+    /// `ask`, with the drawing of held noise.
     pub ask: Duration,
     /// The task's [`evaluate`](EsTask::evaluate).
     pub evaluate: Duration,

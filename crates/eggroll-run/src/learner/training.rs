@@ -59,7 +59,7 @@ pub struct EsResult<M> {
     pub strategy: EvolutionStrategy,
     /// How the run ended.
     pub stop: StopReason,
-    /// What diagnostics warned of, once for each subject.
+    /// Warnings of diagnostics, once for each subject.
     pub warnings: Vec<String>,
 }
 
@@ -67,11 +67,16 @@ type Register<V> = Box<dyn FnOnce(TrainingParts<V>) -> TrainingParts<V>>;
 
 /// A run of an evolution strategy inside burn-train's machinery, in its own folder.
 ///
-/// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
-/// `report.html`, [all of it to look at](crate::report); `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
-/// configuration [wants it](EsTrainingConfig::replay_log). A run whose folder holds checkpoints
-/// continues from the latest one, and equals, bit for bit, one that was never stopped. While it runs, nobody else can write into its folder,
-/// which has to be empty, or a run's, when it begins.
+/// The folder holds
+/// - `training.json`: the [configuration](EsTrainingConfig);
+/// - `log.jsonl`: metrics by generation and validation;
+/// - `report.html`: [a page of the run](crate::report);
+/// - `checkpoints`, to continue from;
+/// - `kept`: checkpoints that a strategy has chosen;
+/// - `run.replay`: all fitness, if [configured](EsTrainingConfig::replay_log).
+///
+/// A run whose folder holds checkpoints continues from the latest one, and equals, bit for bit, a run that was never stopped. Its folder must be empty or a
+/// run's when it begins; while it runs, no other process can write into it.
 ///
 /// # Example
 ///
@@ -107,7 +112,7 @@ pub struct EsTraining<V: ItemLazy + 'static = Scalars> {
     display: Display,
     interrupter: Interrupter,
     registered: Registered,
-    /// What the user has registered with burn-train, in order.
+    /// The user's registrations with burn-train, in order.
     register: Vec<Register<V>>,
     checkpointing: Option<Box<dyn CheckpointingStrategy>>,
     distribution: Distribution,
@@ -137,9 +142,9 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self
     }
 
-    /// Adds a metric of training: a [`ScalarMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or one
-    /// of burn-train's that look at no item, as `IterationSpeedMetric`. Its name in small letters, joined by underscores, is its column in all
-    /// logs: [`launch`](Self::launch) refuses one that another metric, or the learner itself, has.
+    /// Adds a metric of training: a [`ScalarMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or a metric of
+    /// burn-train that needs no item, such as `IterationSpeedMetric`. Its name in small letters, joined by underscores, is its column in all
+    /// logs. [`launch`](Self::launch) refuses a column that another metric, or the learner itself, has.
     pub fn metric_train<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
     where
         GenerationItem: Adaptor<Me::Input>,
@@ -148,7 +153,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.with(|parts| parts.metric_train_numeric(metric))
     }
 
-    /// Adds a metric of what [`validate`](EsTask::validate) returns: a [`ScalarMetric`], or any of burn-train's that fits.
+    /// Adds a metric of the output of [`validate`](EsTask::validate): a [`ScalarMetric`], or any metric of burn-train that
+    /// fits.
     pub fn metric_valid<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
     where
         V: Adaptor<Me::Input>,
@@ -157,13 +163,13 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.with(|parts| parts.metric_valid_numeric(metric))
     }
 
-    /// Adds a metric logger, as burn-train's `FileMetricLogger`, next to `log.jsonl`.
+    /// Adds a metric logger, such as burn-train's `FileMetricLogger`, next to `log.jsonl`.
     pub fn with_metric_logger(self, logger: impl MetricLogger + 'static) -> Self {
         self.with(|parts| parts.with_metric_logger(logger))
     }
 
-    /// Writes the metrics as a table too: `log.csv` has a row for each generation that is reported and one for each validation, and a column
-    /// for each metric. A run that continues drops the rows that came after its checkpoint, as `log.jsonl` does.
+    /// Writes the metrics as a table too. `log.csv` has a row for each reported generation and one for each validation, and a column for
+    /// each metric. A run that continues drops the rows after its checkpoint, as in `log.jsonl`.
     #[cfg(feature = "csv")]
     pub fn with_csv(mut self) -> Self {
         self.logs.csv = true;
@@ -183,16 +189,16 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.with(|parts| parts.early_stopping(strategy))
     }
 
-    /// Sets a checkpointing strategy in place of the configuration's: what it saves at the end of epochs stands in the folder `kept`
-    /// until it deletes it.
+    /// Sets a checkpointing strategy in place of the configuration's. Its checkpoints, saved at the end of epochs, are in the folder
+    /// `kept` until it deletes them.
     pub fn with_checkpointing(mut self, strategy: impl CheckpointingStrategy + 'static) -> Self {
         self.checkpointing = Some(Box::new(strategy));
         self
     }
 
     /// Makes the run one of several replicas in the same folder. Only rank 0 writes into it, shows anything, validates, and calls
-    /// the task's [`after_generation`](EsTask::after_generation) and [`save`](EsTask::save); the others load the checkpoints that it
-    /// has written, and evaluate. Any rank's interrupter stops all.
+    /// the task's [`after_generation`](EsTask::after_generation) and [`save`](EsTask::save). The others load its checkpoints, and
+    /// evaluate. Any rank's interrupter stops all.
     pub fn with_distribution(mut self, distribution: Distribution) -> Self {
         self.distribution = distribution;
         self
@@ -216,20 +222,20 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     }
 
     /// Runs until all generations are done, early stopping decides or the interrupter is told to stop. `model` holds the initial
-    /// weights; of a run that continues, only its shape matters.
+    /// weights; if the run continues, only its shape matters.
     ///
     /// # Errors
     ///
-    /// - [`RunError::OtherRun`] if the folder holds checkpoints of another configuration or other data: only generations, intervals of reports
-    ///   and checkpoints, early stopping, and memory limits may change, and a line on standard error and in the log says so
+    /// - [`RunError::OtherRun`] if the folder holds checkpoints of another configuration or other data. Only generations, intervals of reports
+    ///   and checkpoints, early stopping, and memory limits may change; a line on standard error and in the log says so
     /// - [`RunError::NotARun`] if the folder holds anything but a run, [`RunError::InUse`] if another process writes it
-    /// - [`RunError::NonFiniteFitness`] and [`RunError::NonFiniteParameters`]: checkpoints are those of before
-    /// - [`RunError::Interval`] and [`RunError::UnknownMetric`] of a configuration that cannot be run
-    /// - [`RunError::MetricColumn`] of two metrics that the logs cannot tell apart, or of one that has a name of the learner's
+    /// - [`RunError::NonFiniteFitness`] and [`RunError::NonFiniteParameters`]; earlier checkpoints are unchanged
+    /// - [`RunError::Interval`] and [`RunError::UnknownMetric`] for an invalid configuration
+    /// - [`RunError::MetricColumn`] for two metrics that the logs cannot tell apart, or a metric with a name of the learner's
     /// - [`Error::User`] with what the task returned, after a checkpoint; a panic of the task is passed on after a checkpoint too
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
-    /// - those of the strategy, the checkpoints and the logs; [`Error::Two`] if what was to be done after one fails too
+    /// - errors of the strategy, the checkpoints and the logs; [`Error::Two`] if the cleanup after an error fails too
     pub fn launch<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsResult<M>, Error> {
         let mut distribution = std::mem::take(&mut self.distribution);
         let result = match (check_names(&self.registered.train, &self.registered.valid), distribution.leads()) {
@@ -240,7 +246,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         distribution.end(result)
     }
 
-    /// The strategy and the model to go on with, the same on all replicas.
+    /// The strategy and the model to continue with, the same on all replicas.
     fn load<M: Module, T: EsTask<M, Output = V>>(
         &self,
         model: M,
@@ -401,7 +407,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Ok(Box::new(MetricCheckpointingStrategy::new(&metric, Aggregate::Mean, direction, split)))
     }
 
-    /// A metric of this name: burn-train's strategies only ask for that.
+    /// A metric of this name: burn-train's strategies need nothing else.
     fn find(&self, choice: &MetricTarget) -> Result<(ScalarMetric, Direction, Split), Error> {
         let (known, split) = match choice.validation {
             true => (&self.registered.valid, Split::Valid),
@@ -413,7 +419,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     }
 }
 
-/// Makes the generations again that a replay log has behind a strategy's, if it is a log of this strategy.
+/// Replays the generations of a log after the strategy's, if it is a log of this strategy.
 fn replay_rest<M: Module, T: EsTask<M>>(
     path: &Path,
     strategy: EvolutionStrategy,

@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct CsvLog {
     path: PathBuf,
-    /// Rows of this generation and later ones, left by an earlier process, are dropped with the first row.
+    /// The first row drops rows of this generation and later ones, left by an earlier process.
     generation: u64,
     /// Columns that were declared, or that the file has.
     columns: Vec<String>,
@@ -61,20 +61,20 @@ pub struct CsvLog {
     _lock: Lock,
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Default)]
 struct CsvTable {
     columns: Vec<String>,
-    /// Those that are kept.
+    /// Rows that are kept.
     rows: Vec<StringRecord>,
     /// Whether there are others.
     has_others: bool,
 }
 
 impl CsvLog {
-    /// Opens the table of a run that begins, or continues, at `generation`. The first row that is written drops those of that generation and
-    /// later ones; columns stay. A table of which no row would be left, as one of another program, is moved to `NAME.previous-1` and so on. Nobody
-    /// else can open the table meanwhile.
+    /// Opens the table of a run that begins, or continues, at `generation`. The first write drops rows of that generation and later ones; columns
+    /// are kept. A table that would have no row left, for example from another program, is moved to `NAME.previous-1` and so on. No other process
+    /// can open the table meanwhile.
     ///
     /// # Errors
     ///
@@ -86,8 +86,8 @@ impl CsvLog {
         Ok(Self { path, generation, columns: Vec::new(), tail: None, pending: Vec::new(), _lock: lock })
     }
 
-    /// Declares columns, in this order behind those that the file has. A column that no one declared is added with the first row that has it,
-    /// which rewrites the file.
+    /// Declares columns, in this order after the columns of the file. An undeclared column is added with the first row that has it, which
+    /// rewrites the file.
     pub fn declare(&mut self, columns: impl IntoIterator<Item = impl Into<String>>) {
         for column in columns.into_iter().map(Into::into) {
             if !self.columns.contains(&column) {
@@ -97,11 +97,11 @@ impl CsvLog {
         }
     }
 
-    /// Appends a row. If that fails, as on a full disk, the table is as before, and the row is written with the next one that can be.
+    /// Appends a row. If that fails, for example on a full disk, the table is unchanged, and the row is written with the next one.
     ///
     /// # Errors
     ///
-    /// [`RunError::LogColumn`](crate::RunError::LogColumn) of two numbers with one name; [`Error::Io`] with the file.
+    /// [`RunError::LogColumn`](crate::RunError::LogColumn) for two numbers with one name; [`Error::Io`] with the file.
     pub fn write(&mut self, row: impl Into<LogRow>) -> Result<(), Error> {
         let row = row.into();
         row.check()?;
@@ -121,7 +121,7 @@ impl CsvLog {
         match tail.flush() {
             Ok(()) => self.pending.clear(),
             Err(error) => {
-                // The columns may be others by then.
+                // The columns may have changed by then.
                 tail.discard();
                 return Err(Error::io(&self.path)(error));
             }
@@ -143,7 +143,7 @@ impl LogRow {
     }
 }
 
-/// Rewrites the table to its rows before a generation, under its columns and these, and opens it for more rows.
+/// Rewrites the table to its rows before a generation, with its columns and these, and opens it for more rows.
 fn begin(path: &Path, generation: u64, wanted: &[String]) -> Result<(Vec<String>, Tail), Error> {
     let mut table = CsvTable::read(path, generation).map_err(Error::io(path))?;
     if table.rows.is_empty() && table.has_others {
@@ -182,7 +182,7 @@ impl CsvTable {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
             read => read?,
         };
-        // What was cut off is no row.
+        // A row that was cut off does not count.
         bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
         let mut reader = ReaderBuilder::new().flexible(true).from_reader(&bytes[..]);
         let columns: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();

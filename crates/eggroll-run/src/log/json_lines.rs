@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct JsonLines {
     path: PathBuf,
-    /// Opened with the first line: a log that gets none can be where nothing can be written.
+    /// Opened with the first line: a log without lines needs no write access.
     tail: Option<Tail>,
     _lock: Lock,
 }
 
 impl JsonLines {
-    /// Opens a log for a run that begins, or continues, at `generation`: lines of that generation and later ones, left
-    /// by a run that got further than its last checkpoint, are dropped, as are lines that were cut off or damaged; a log without any
-    /// other line is moved to `NAME.previous-1` and so on. Nobody else can open it meanwhile.
+    /// Opens a log for a run that begins, or continues, at `generation`. Lines of that generation and later ones, left by a run that
+    /// got further than its last checkpoint, are dropped. So are lines that were cut off or damaged. A log without any other line is
+    /// moved to `NAME.previous-1` and so on. No other process can open it meanwhile.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl JsonLines {
         Ok(Self { path, tail: None, _lock: lock })
     }
 
-    /// The lines of a log that are such values; none if there is no log.
+    /// The lines of a log that parse as `T`; none if there is no log.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl JsonLines {
         Ok(lines(&bytes).filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Appends one line. If that fails, as on a full disk, the log is as before, and the line is written with the next one that can be.
+    /// Appends one line. If that fails, for example on a full disk, the log is unchanged, and the line is written with the next one.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl JsonLines {
     }
 }
 
-/// Rewrites a log to its lines before `generation`, if it has others. One that would be empty then is moved aside: it can be all that is
-/// left of a run.
+/// Rewrites a log to its lines before `generation`, if it has others. A log that would be empty is moved aside: it may be all that
+/// remains of a run.
 fn keep_before(path: &Path, generation: u64) -> Result<(), Error> {
     let bytes = bytes(path)?;
     let before = |line: &&[u8]| {
@@ -94,7 +94,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Its lines, of whatever bytes: a damaged one may be no text.
+/// Its lines as bytes: a damaged one may not be text.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Logs of a run's numbers: JSON lines, a table, event files of TensorBoard. All of them are continued by a run that resumes.
+//! Logs of a run's numbers: JSON lines, a table, event files of TensorBoard. A resumed run continues all of them.
 
 #[cfg(feature = "csv")]
 mod csv;

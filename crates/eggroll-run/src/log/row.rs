@@ -44,7 +44,7 @@ impl LogRow {
         self
     }
 
-    /// Refuses a name that is in the row twice, or is that of its generation or split.
+    /// Refuses a name that is in the row twice, or is reserved for its generation or split.
     pub(super) fn check(&self) -> Result<(), RunError> {
         let mut taken = vec![GENERATION, SPLIT];
         for (name, _) in &self.numbers {

@@ -1,7 +1,7 @@
 //! Event files of TensorBoard.
 //!
 //! An event file is a sequence of records: the length of the data, its checksum, the data, its checksum. The data is a protocol buffer of
-//! type `Event`, of which scalars need six fields, written here by hand: a generator of all of TensorFlow's messages would be larger than
+//! type `Event`. Scalars need six of its fields, written here by hand: a generator of all of TensorFlow's messages would be larger than
 //! this crate.
 
 use super::row::LogRow;
@@ -17,7 +17,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the first record of a file says.
+/// Contents of the first record of a file.
 const VERSION: &str = "brain.Event:2";
 
 /// A log as event files of TensorBoard: one folder for each split, one file for each process.
@@ -63,8 +63,8 @@ pub struct TensorBoardLog {
 }
 
 impl TensorBoardLog {
-    /// Opens the event files of a run that begins, or continues, at `generation`. Files are made with their first row; they tell TensorBoard to
-    /// drop what earlier files have of that generation and later ones. Nobody else can open the folder meanwhile.
+    /// Opens the event files of a run that begins, or continues, at `generation`. Files are created with their first row; they tell TensorBoard
+    /// to drop that generation and later ones from earlier files. No other process can open the folder meanwhile.
     ///
     /// # Errors
     ///
@@ -79,7 +79,8 @@ impl TensorBoardLog {
     ///
     /// # Errors
     ///
-    /// [`RunError::LogColumn`](crate::RunError::LogColumn) of two numbers with one name; [`Error::Io`] with the folder.
+    /// [`RunError::LogColumn`](crate::RunError::LogColumn) for two numbers with one name; [`Error::Io`] with the
+    /// folder.
     pub fn write(&mut self, row: impl Into<LogRow>) -> Result<(), Error> {
         let (row, time) = (row.into(), now());
         row.check()?;
@@ -97,8 +98,8 @@ impl TensorBoardLog {
     }
 }
 
-/// Makes the file of this process. TensorBoard reads files in the order of their names; of those that other processes have left it drops what
-/// belongs to this generation and later ones.
+/// Creates the file of this process. TensorBoard reads files in the order of their names; in files of earlier processes it then drops this
+/// generation and later ones.
 fn begin(folder: &Path, time: f64, generation: u64) -> io::Result<Tail> {
     // Also of a run that begins again because it never reached a checkpoint.
     let is_first = fs::read_dir(folder)?.next().is_none();
@@ -129,12 +130,12 @@ fn record(data: &[u8]) -> Vec<u8> {
     [&length[..], &masked(&length), data, &masked(data)].concat()
 }
 
-/// The checksum of a record's parts: turned and moved, because data may hold checksums itself.
+/// The checksum of a record's parts: rotated and shifted, because data may hold checksums itself.
 fn masked(data: &[u8]) -> [u8; 4] {
     crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
 
-/// An `Event`: when, at which step, what.
+/// An `Event`: time, step, contents.
 fn event(time: f64, step: u64, what: &[u8]) -> Vec<u8> {
     [&[1 << 3 | 1][..], &time.to_le_bytes(), &[2 << 3], &varint(step), what].concat()
 }

@@ -1,21 +1,21 @@
 //! A profiler: a Chrome trace of a run and a summary by component.
 //!
-//! The spans are those of [`eggroll_core::profile`], which documents the contents of each; any subscriber of the `tracing` crate sees
-//! them too. A [`Trace`] writes them to a JSON file that <https://ui.perfetto.dev> and Chrome's `about:tracing` open, and sums
-//! them up. It installs itself as the process's `tracing` subscriber, once.
+//! [`eggroll_core::profile`] documents the spans; any subscriber of the `tracing` crate sees them too. A [`Trace`] writes them to a
+//! JSON file for <https://ui.perfetto.dev> and Chrome's `about:tracing`, and sums them up. It installs itself as the process's
+//! `tracing` subscriber, once.
 //!
 //! # Size
 //!
-//! A span takes 80 to 110 bytes of the file, and a trace holds the first generations of each [`section`] only
-//! ([`TraceConfig::with_generations`]); what comes later is neither written nor summed up, and runs at full speed. One
-//! generation of the MNIST example as it is (2048 members, batch 32) is 3,500 drawn spans, 340 KB. Recording a span costs about a
+//! A span takes 80 to 110 bytes of the file. A trace holds only the first generations of each [`section`]
+//! ([`TraceConfig::with_generations`]); later ones are neither written nor summed up, and run at full speed. One generation of
+//! the MNIST example with its defaults (2048 members, batch 32) is 3,500 drawn spans, 340 KB. Recording a span costs about a
 //! microsecond, which shows in the shares of components whose tasks take a few microseconds.
 //!
 //! # The summary
 //!
-//! Seconds are *self time*, summed over threads: a span's time without that of the spans inside it, and without the time in which
-//! its thread waited while others worked on spans. Shares are of the sum over all components, so they add up to 1. Under a device
-//! they are true only with [`TraceConfig::with_synchronize`].
+//! Seconds are *self time*, summed over threads: a span's time without the spans inside it, and without the time in which its
+//! thread waited while others worked on spans. Shares refer to the sum over all components, so they add up to 1. On a device they
+//! are true only with [`TraceConfig::with_synchronize`].
 //!
 //! # Example
 //!
@@ -80,7 +80,7 @@ impl TraceConfig {
         self
     }
 
-    /// Lets every span wait for its device: true times on devices, of a slower program. See [`eggroll_core::profile`].
+    /// Lets every span wait for its device: true times on devices, in a slower program. See [`eggroll_core::profile`].
     pub fn with_synchronize(mut self, synchronize: bool) -> Self {
         self.synchronize = synchronize;
         self
@@ -114,7 +114,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the file if something could not be written; [`TraceError::NotRunning`] if [`finish_running`] was faster.
+    /// [`Error::Io`] with the file if something could not be written; [`TraceError::NotRunning`] if [`finish_running`] came first.
     pub fn finish(self) -> Result<Summary, Error> {
         finish_running().unwrap_or(Err(TraceError::NotRunning.into()))
     }
@@ -122,12 +122,12 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        // Nobody is left to hear of an error, and after `finish` there is nothing left to do.
+        // An error cannot be reported here; after `finish` there is nothing left to do.
         drop(finish_running());
     }
 }
 
-/// Ends the running trace, if there is one: for handlers of signals, which end the process without dropping anything.
+/// Ends the running trace, if there is one: for signal handlers, which end the process without dropping anything.
 ///
 /// # Errors
 ///

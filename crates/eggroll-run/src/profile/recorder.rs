@@ -1,4 +1,4 @@
-//! The `tracing` subscriber: brings spans to the lanes of their threads.
+//! The `tracing` subscriber: records spans in the lanes of their threads.
 
 use super::session;
 use super::thread_spans::SpanKind;
@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-/// The subscriber of the process; all its state is that of the running trace.
+/// The subscriber of the process; its only state is the running trace.
 struct TraceRecorder;
 
 /// Makes the recorder the subscriber of this process; `false` if there is another.
@@ -63,8 +63,8 @@ impl Subscriber for TraceRecorder {
     }
 }
 
-/// All that is to know of a span, as its id: nothing has to be stored. Spans of one kind and size share an id, which is enough,
-/// because they are entered where they are made and nobody asks for one by its id.
+/// All properties of a span, packed into its id: nothing has to be stored. Spans of one kind and size share an id. This
+/// suffices: they are entered where they are created, and no code looks one up by its id.
 struct Packed {
     kind: SpanKind,
     fine: bool,

@@ -35,7 +35,7 @@ thread_local! {
 struct TraceSession {
     path: PathBuf,
     file: BufWriter<File>,
-    /// The first failure; after it nothing more is written.
+    /// The first failure; afterwards nothing is written.
     failure: Option<io::Error>,
     most_generations: Option<u64>,
     synchronize: bool,
@@ -59,7 +59,7 @@ pub(super) fn is_recording() -> bool {
 
 fn record(on: bool) {
     RECORDING.store(on, Relaxed);
-    // Nothing but a load is left of spans when nothing is recorded.
+    // While nothing is recorded, a span costs only a load.
     tracing_core::callsite::rebuild_interest_cache();
 }
 
@@ -135,7 +135,7 @@ pub(super) fn section(name: &str) {
     record(true);
 }
 
-/// A generation begins: the trace ends here if it has enough of them.
+/// A generation begins: the trace ends here if it has enough generations.
 pub(super) fn generation(number: u64) {
     let mut session = locked(&SESSION);
     let Some(running) = &mut *session else { return };
@@ -176,7 +176,7 @@ pub(super) fn exit() {
 
 /// This thread's lane.
 pub(super) fn with_lane(f: impl FnOnce(&mut ThreadSpans)) {
-    // A thread that is ending may have lost its lane already: what it does then is not traced.
+    // A thread that is ending may have lost its lane already: its last work is not traced.
     let _ = LANE.try_with(|lane| {
         let mut lane = locked(lane.get_or_init(new_lane));
         if !lane.named {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 const COMPONENTS: usize = Component::ALL.len();
 
-/// Nanoseconds that spans without a span around them took on any thread, waiting taken out: how much others worked meanwhile.
+/// Nanoseconds of outermost spans on any thread, without waiting: the work of others meanwhile.
 static WORKED: AtomicU64 = AtomicU64::new(0);
 
-/// What a span is about; `None` is waiting.
+/// The kind of a span; `None` is waiting.
 pub(super) type SpanKind = Option<Component>;
 
 /// Counts of a thread.
@@ -68,7 +68,7 @@ struct Frame {
     inside: Inside,
 }
 
-/// What belongs to spans inside a span, and not to itself.
+/// The share of inner spans in a span.
 #[derive(Default)]
 struct Inside {
     /// Nanoseconds.
@@ -131,7 +131,7 @@ impl ThreadSpans {
         }
     }
 
-    /// Closes the innermost span; of another section than the running one, it is forgotten.
+    /// Closes the innermost span; it is dropped if it belongs to an earlier section.
     pub fn exit(&mut self, section: Option<u64>, now: Duration) {
         let Some(frame) = self.open.pop() else { return };
         if section != Some(frame.section) {
@@ -142,7 +142,7 @@ impl ThreadSpans {
         match frame.kind {
             None => {
                 let idle = elapsed.saturating_sub(frame.inside.time);
-                // What others did not work in is left to the span around: launching, or work that has no span.
+                // Time in which no other thread worked stays with the outer span: launching, or work without a span.
                 let waited = idle.min(WORKED.load(Relaxed) - frame.worked);
                 self.totals.waiting += waited;
                 if let Some(around) = around {

@@ -24,7 +24,7 @@ impl<'a> Log<'a> {
         let (header, check, start) = Header::decode(&bytes).map_err(|error| {
             let path = path.to_owned();
             match error {
-                HeaderError::NoLog => SavedError::Checkpoint { path, reason: "this is no replay log".to_owned() },
+                HeaderError::NoLog => SavedError::Checkpoint { path, reason: "this is not a replay log".to_owned() },
                 HeaderError::Json(reason) => SavedError::Checkpoint { path, reason },
                 HeaderError::Format(found) => SavedError::Format { path, found, known: FORMAT },
                 HeaderError::Damaged { expected, found } => {
@@ -39,7 +39,7 @@ impl<'a> Log<'a> {
         Ok(Self { path, bytes, header, check, start })
     }
 
-    /// Whether anything follows the header, whole or not.
+    /// Whether the header is followed by any record, complete or not.
     pub fn has_records(&self) -> bool {
         self.bytes.len() > self.start
     }
@@ -48,7 +48,7 @@ impl<'a> Log<'a> {
         Records { log: self, offset: self.start, generation: self.header.first, settings: RunningSettings::default() }
     }
 
-    /// Refuses a strategy of another configuration, or one that began otherwise.
+    /// Refuses a strategy with another configuration or another start.
     pub fn check_strategy(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
         let text = |config: &EvolutionStrategyConfig| serde_json::to_string(&config.of_updates()).unwrap_or_default();
         let [logged, given] = [&self.header.config, strategy.config()].map(text);
@@ -59,7 +59,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Refuses a strategy whose noise is relative to other spreads, or whose parameters decay to others.
+    /// Refuses a strategy with other spreads or another anchor.
     pub fn check_start(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
         let refuse = |reason: String| Err(SavedError::Start { path: self.path.to_owned(), reason }.into());
         let table = strategy.parameters();
@@ -82,7 +82,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Makes the model again: every generation's fitness is what `fitness` makes of the record.
+    /// Rebuilds the model; `fitness` turns each record into the generation's fitness.
     pub fn replay<M: Module>(
         &self,
         strategy: EvolutionStrategy,
@@ -99,7 +99,7 @@ impl<'a> Log<'a> {
         Ok((strategy, model))
     }
 
-    /// Refuses another model than the log's first one, where the strategy is at its beginning.
+    /// If the strategy is at its beginning, refuses another model than the log's first one.
     pub fn check_model<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         if strategy.generation() != self.header.first {
             return Ok(());
@@ -158,7 +158,7 @@ pub(super) struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// The scores of the next generation; `None` at the end, or where a record was cut off.
+    /// The scores of the next generation; `None` at the end, or at a record that was cut off.
     pub fn next(&mut self) -> Result<Option<Recorded>, Error> {
         let Log { bytes, check, .. } = self.log;
         let (mut offset, mut settings) = (self.offset, self.settings);
@@ -184,7 +184,7 @@ impl Records<'_> {
         }
     }
 
-    /// Passes over the records before `generation`.
+    /// Skips the records before `generation`.
     pub fn skip_until(&mut self, generation: u64) -> Result<(), Error> {
         while self.generation < generation {
             if self.next()?.is_none() {

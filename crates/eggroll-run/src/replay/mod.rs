@@ -1,7 +1,7 @@
-//! Replay logs: a run as its first model, all fitness values, and the settings that were changed while it ran.
+//! Replay logs: a run stored as its first model, all fitness values, and the settings changed while it ran.
 //!
-//! Noise is a pure function of the seed, so the fitness of every generation is all that is needed to make the model again: four bytes a
-//! member, or a fifth of a byte a pair where all that is trained are integers. A checkpoint holds one generation and much more.
+//! Noise is a pure function of the seed, so the fitness of every generation suffices to rebuild the model. It takes four bytes for each
+//! member, or a fifth of a byte for each pair if only integers are trained. A checkpoint is much larger and holds one generation.
 
 mod log;
 mod record;
@@ -24,11 +24,11 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A log of fitness that is appended to, one record for each generation.
+/// An append-only log of fitness, one record for each generation.
 ///
-/// A record is handed to the system at once: a process that is killed leaves all records that were appended, and perhaps a part of one,
-/// which is cut off when the log is opened again. [`sync`](Self::sync) also survives a power failure; call it before a checkpoint is saved
-/// that the log is to continue from.
+/// A record is handed to the system at once: a killed process leaves all appended records. It may also leave a part of one, which is cut
+/// off when the log is opened again. [`sync`](Self::sync) also survives a power failure; call it before you save a checkpoint from which
+/// the log will continue.
 ///
 /// # Example
 ///
@@ -69,14 +69,14 @@ pub struct ReplayLog {
     check: Check,
     /// Generation of the next record.
     next: u64,
-    /// Settings that were changed while the strategy ran, as far as they are logged.
+    /// The logged settings that were changed while the strategy ran.
     settings: RunningSettings,
     _lock: Lock,
 }
 
 impl ReplayLog {
-    /// Begins a log of the fitness that `strategy` will be told, from its generation on; `model` is the model of that generation. Nobody else can write
-    /// it until it is dropped.
+    /// Begins a log of the fitness that `strategy` will be told, from its generation on; `model` is the model of that generation. No other process can
+    /// write it until it is dropped.
     ///
     /// # Errors
     ///
@@ -89,8 +89,9 @@ impl ReplayLog {
         Self::begin(Lock::file(&path)?, path, strategy, model)
     }
 
-    /// Continues a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins where `strategy` stands is of a run
-    /// that never reached a checkpoint, or has lost them: it is moved to `NAME.previous-1` and so on, unless it is empty, and a new one begins.
+    /// Continues a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins at `strategy`'s generation belongs
+    /// to a run that never reached a checkpoint, or has lost them. Unless it is empty, it is moved to `NAME.previous-1` and so on, and a new
+    /// one begins.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl ReplayLog {
         }
         if log.has_records() {
             log.check_strategy(strategy)?;
-            // The run begins again: what it has logged before can be all that is left of it.
+            // The run begins again: its old log may be all that remains of it.
             durable::move_aside(&path)?;
         }
         Self::begin(lock, path, strategy, model)
@@ -128,18 +129,18 @@ impl ReplayLog {
         let refuse =
             |error: serde_json::Error| SavedError::Checkpoint { path: path.clone(), reason: error.to_string() };
         let (bytes, check) = header.encode().map_err(refuse)?;
-        // Whole or not there: a header that is cut off could not be told from another file.
+        // Complete or absent: a cut-off header could not be told from another file.
         durable::replace(&path, &bytes)?;
         let tail = Tail::open(&path).map_err(Error::io(&path))?;
         Ok(Self { path, tail, check, next: header.first, settings: RunningSettings::default(), _lock: lock })
     }
 
-    /// Continues a log where `strategy` stands, as after loading a checkpoint: records of its generation and later ones, by a
-    /// run that got further, are dropped, and so is a record that was cut off.
+    /// Continues a log at `strategy`'s generation, for example after loading a checkpoint. Records of that generation and
+    /// later ones, from a run that got further, are dropped, and so is a record that was cut off.
     ///
     /// # Errors
     ///
-    /// As [`replay`]; [`SavedError::ReplayConfig`] or [`SavedError::Start`] if the strategy is another one, [`SavedError::ReplayRange`] if the log does not reach its
+    /// As [`replay`]; [`SavedError::ReplayConfig`] or [`SavedError::Start`] for another strategy, [`SavedError::ReplayRange`] if the log does not reach its
     /// generation.
     pub fn resume(path: impl Into<PathBuf>, strategy: &EvolutionStrategy) -> Result<Self, Error> {
         let path = path.into();
@@ -163,8 +164,8 @@ impl ReplayLog {
     ///
     /// # Errors
     ///
-    /// [`SavedError::ReplayOrder`] if it has been told another generation than is due here, [`TellError::FitnessLength`]: the log is as before
-    /// then. [`Error::Io`], as on a full disk: the record is written with the next one, or by [`sync`](Self::sync).
+    /// [`SavedError::ReplayOrder`] if it has been told another generation than the next one, and [`TellError::FitnessLength`]: the log is then
+    /// unchanged. After [`Error::Io`], for example on a full disk, the record is written with the next one, or by [`sync`](Self::sync).
     pub fn append(&mut self, strategy: &EvolutionStrategy, fitness: &Fitness) -> Result<(), Error> {
         let told = strategy.report().map(|report| (report.generation, report.stepped, report.sigma));
         let Some((_, stepped, sigma)) = told.filter(|(generation, ..)| *generation == self.next) else {
@@ -195,7 +196,7 @@ impl ReplayLog {
     }
 }
 
-/// Takes a logged fitness for an update, or refuses it if the update depends on what layers were given.
+/// Accepts a logged fitness for an update, or refuses it if the update depends on the inputs of layers.
 ///
 /// # Errors
 ///
@@ -208,7 +209,7 @@ fn by_fitness_alone((credit, members): (Credit, usize), fitness: Fitness) -> Res
     }
 }
 
-/// What to keep of a fitness: the signs of pairs if they make the same update.
+/// The record of a fitness: only the signs of pairs, if they make the same update.
 fn recorded(strategy: &EvolutionStrategy, fitness: &Fitness, stepped: bool, sigma: f64) -> Recorded {
     if strategy.parameters().trained(ParameterKind::Float).next().is_some() || !strategy.votes_are_signs() {
         return Recorded::all(fitness);
@@ -230,8 +231,8 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
     Ok(log.header.first..records.generation)
 }
 
-/// Makes the model of generation `until` from the first model and the fitness of a log, or that of the log's last generation: the
-/// same as trained, bit for bit, and the strategy with it. Reads the log as a whole; a record that was cut off does not count.
+/// Rebuilds the model of generation `until`, or of the log's last generation, from the first model and the fitness of a log.
+/// Model and strategy equal the trained ones, bit for bit. Reads the whole log; a record that was cut off does not count.
 ///
 /// # Errors
 ///
@@ -239,14 +240,14 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 ///
 /// | error | of |
 /// |---|---|
-/// | [`Error::Io`], [`SavedError::Checkpoint`] | a file that cannot be read, or is no log |
+/// | [`Error::Io`], [`SavedError::Checkpoint`] | a file that cannot be read, or is not a log |
 /// | [`SavedError::Checksum`] | a damaged header |
-/// | [`SavedError::ReplayRecord`] | a damaged record with others behind it |
+/// | [`SavedError::ReplayRecord`] | a damaged record with others after it |
 /// | [`SavedError::Format`], [`SavedError::NoiseStream`] | another version |
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the log only names: [`replay_from`] takes a strategy that has it |
 /// | [`SavedError::OtherModel`] | another first model |
-/// | [`SavedError::Start`] | spreads that noise is relative to, an anchor of the decay, or f32 master weights, of another model: [`replay_from`] takes a strategy that has them |
-/// | [`SavedError::ReplayCredit`] | updates from the scores of parts, which depend on what layers were given: [`replay_evaluated`] makes them again |
+/// | [`SavedError::Start`] | spreads of relative noise, an anchor of the decay, or f32 master weights, of another model: [`replay_from`] takes a strategy that has them |
+/// | [`SavedError::ReplayCredit`] | updates from the scores of parts, which depend on the inputs of layers: [`replay_evaluated`] evaluates again |
 /// | [`SavedError::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
 pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
@@ -256,11 +257,11 @@ pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(E
     log.replay(strategy, first, until, |_, _, scores| by_fitness_alone(credit, scores.into_fitness()))
 }
 
-/// Continues with `strategy` and `model`, of a checkpoint for example, as [`replay`] does from the beginning.
+/// Continues with `strategy` and `model`, for example of a checkpoint, as [`replay`] does from the beginning.
 ///
 /// # Errors
 ///
-/// As [`replay`], and [`SavedError::ReplayConfig`] or [`SavedError::Start`] if the strategy is another one.
+/// As [`replay`], and [`SavedError::ReplayConfig`] or [`SavedError::Start`] for another strategy.
 pub fn replay_from<M: Module>(
     path: &Path,
     strategy: EvolutionStrategy,
@@ -273,12 +274,12 @@ pub fn replay_from<M: Module>(
     log.replay(strategy, model, until, |_, _, scores| by_fitness_alone(credit, scores.into_fitness()))
 }
 
-/// [`replay_from`] for a model that makes its steps itself, as one does whose weights are no floats: `tell` is called for every generation, and must complete it
-/// ([`advance`](EvolutionStrategy::advance)). `first` is the module that the log began with.
+/// [`replay_from`] for a model that makes its own steps, such as one whose weights are not floats. `tell` is called for every generation, and must complete it
+/// ([`advance`](EvolutionStrategy::advance)). `first` is the log's initial module.
 ///
 /// # Errors
 ///
-/// As [`replay_from`], and [`Error::User`] with what `tell` returned.
+/// As [`replay_from`], and [`Error::User`] with the error of `tell`.
 pub fn replay_with<M: Module>(
     path: &Path,
     strategy: EvolutionStrategy,
@@ -296,17 +297,17 @@ pub fn replay_with<M: Module>(
     })
 }
 
-/// [`replay_from`] for [credit by part](Credit), whose estimates depend on what layers were given: evaluates every generation again, as the
-/// run did, and requires the logged fitness.
+/// [`replay_from`] for [credit by part](Credit), whose estimates depend on the inputs of layers. It evaluates every generation again, as
+/// the run did, and requires the logged fitness.
 ///
-/// It takes as long as the run. What it shows is that data, score and program are those of the run: the fitness of every generation is the logged
-/// one, and the model that of the run, bit for bit. Where members are all given the same data, the first of them
-/// ([`slice`](Population::slice)) are enough, whose scores are compared; the others' are then taken from the log.
+/// It takes as long as the run. It proves that data, score and program are the same as in the run. The fitness of every generation equals the
+/// logged one, and the model the run's, bit for bit. If all members get the same data, `evaluate` may score only the first members
+/// ([`slice`](Population::slice)). Their scores are compared, and the others are taken from the log.
 ///
 /// # Errors
 ///
-/// As [`replay_from`], but for the credit, [`SavedError::ReplayFitness`] for the first generation whose fitness is another one, and [`Error::User`] with
-/// what `evaluate` returned.
+/// As [`replay_from`], except for the credit; [`SavedError::ReplayFitness`] for the first generation whose fitness differs, and [`Error::User`] with the
+/// error of `evaluate`.
 ///
 /// # Example
 ///

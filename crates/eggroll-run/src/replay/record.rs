@@ -6,8 +6,8 @@
 //! content = scores, or settings: sigma: f64, learning rate: f64, NaN where the schedule decides
 //! ```
 //!
-//! All numbers are little-endian. A check is the first eight bytes of a SHA-256: of the header with its length, or of the log's check and the
-//! record, so that a record belongs to one log.
+//! All numbers are little-endian. A check is the first eight bytes of a SHA-256. It covers the header with its length, or the log's check and
+//! the record: a record belongs to one log.
 
 use eggroll_train::{EvolutionStrategyConfig, Fitness, RunningSettings};
 use serde::{Deserialize, Serialize};
@@ -19,11 +19,11 @@ pub(super) const FORMAT: u32 = 1;
 const MAGIC: &[u8] = b"eggroll replay log\n";
 /// Kind, number of scores and generation.
 const HEAD: usize = 1 + 4 + 8;
-/// Bytes that a search for records sums up in any case, in addition to eight times those that it searches.
+/// Bytes that a search for records may always sum up, in addition to eight times the bytes that it searches.
 const MOST_SUMMED: usize = 4 << 20;
 /// The kind of a record of settings.
 const SETTINGS: u8 = 3;
-/// Trits that a byte holds: 3⁵ ≤ 256.
+/// Trits in a byte: 3⁵ ≤ 256.
 const TRITS: usize = 5;
 
 pub(crate) type Check = [u8; 8];
@@ -41,7 +41,7 @@ pub(super) struct Header {
     /// Spreads that noise is relative to, by parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spreads: Option<Vec<f64>>,
-    /// Digest of what parameters decay to.
+    /// Digest of the anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
     /// Digest of the f32 master weights before that generation.
@@ -96,7 +96,7 @@ pub(crate) fn check(parts: &[&[u8]]) -> Check {
 }
 
 impl Header {
-    /// The bytes that a log begins with, and its check.
+    /// The first bytes of a log, and its check.
     pub fn encode(&self) -> serde_json::Result<(Vec<u8>, Check)> {
         let json = serde_json::to_vec(self)?;
         let len = (json.len() as u32).to_le_bytes();
@@ -137,7 +137,7 @@ impl Recorded {
         }
     }
 
-    /// Scores that each of so many members has.
+    /// Scores of each member, for this many members.
     pub fn parts(&self, members: usize) -> usize {
         match self {
             Self::Floats(scores) => scores.len() / members,
@@ -146,8 +146,8 @@ impl Recorded {
         }
     }
 
-    /// Whether a fitness of some members, of all `count`, has the scores of these, bit for bit. Signs are compared for all members only: what
-    /// a score that is no number counts for depends on the others.
+    /// Whether a fitness of some of the `count` members has their recorded scores, bit for bit. Signs are compared only for all members: the
+    /// value of a score that is not finite depends on the others.
     pub fn agrees(&self, fitness: &Fitness, members: &Range<usize>, count: usize) -> bool {
         match (self, fitness.integers()) {
             (Self::Signs(signs), _) => *members == (0..count) && *signs == fitness.pair_signs(count),
@@ -157,7 +157,7 @@ impl Recorded {
         }
     }
 
-    /// The fitness of all `members` with the parts of `fitness`, which has some of them.
+    /// The fitness of all members, with the tasks and steps of `fitness`, which covers some of them.
     pub fn completing(self, fitness: &Fitness) -> Fitness {
         self.into_fitness().with_tasks(fitness.tasks()).with_steps(fitness.steps())
     }
@@ -194,12 +194,12 @@ impl Recorded {
     }
 }
 
-/// Bits, alike for all that are no numbers: processors differ in which of these an operation gives.
+/// The bits of scores, with one pattern for every NaN: processors differ in the NaN of an operation.
 fn bits(scores: &[f32]) -> Vec<u32> {
     scores.iter().map(|score| if score.is_nan() { f32::NAN } else { *score }.to_bits()).collect()
 }
 
-/// Whether `[parts, members]` of some members are those of all `count`.
+/// Whether the scores `[parts, members]` of some members equal theirs among all `count`.
 fn part_of<T: PartialEq>(all: &[T], some: &[T], members: &Range<usize>, count: usize) -> bool {
     let rows = || all.chunks_exact(count).zip(some.chunks_exact(members.len()));
     let fits = !members.is_empty() && members.end <= count && all.len() * members.len() == some.len() * count;
@@ -244,10 +244,10 @@ impl Record {
         Some(Self { generation, content, len })
     }
 
-    /// Whether a record of `generation` or a later one begins anywhere in `bytes`, or so many places look like one that checksums
-    /// cannot tell in time linear in the bytes: no record that is cut off looks so.
+    /// Whether a record of `generation` or a later one begins anywhere in `bytes`. Also true if too many positions look like one
+    /// to check all checksums in linear time: a cut-off record never looks like that.
     pub fn any_from(generation: u64, bytes: &[u8], log: &Check) -> bool {
-        // No more records than bytes: most places are ruled out without a checksum.
+        // No more records than bytes: most positions are ruled out without a checksum.
         let possible = generation..generation.saturating_add(bytes.len() as u64);
         let mut summed = 0; // bytes of checksums so far
         let most = MOST_SUMMED + 8 * bytes.len();
@@ -262,7 +262,7 @@ impl Record {
     }
 }
 
-/// Bytes of a content of so many numbers of a kind, if there is such a kind.
+/// Bytes of a content of `count` numbers of a kind, if there is such a kind.
 fn content_len(kind: u8, count: usize) -> Option<usize> {
     match kind {
         SETTINGS if count == 2 => Some(16),

@@ -9,12 +9,12 @@ use eggroll_train::{EvolutionStrategy, Fitness, Population};
 use std::ops::Range;
 use std::path::Path;
 
-/// Which pairs of members [`verify`] evaluates again.
+/// The pairs of members that [`verify`] evaluates again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VerifyConfig {
     /// Probability of each pair of every generation: 0 evaluates none, 1 all.
     pub share: f64,
-    /// Seed of the draws. Whoever could have changed the log must not know it before.
+    /// Seed of the draws. Nobody who could change the log may know it in advance.
     pub seed: u64,
     /// The generation to end with; `None` for the log's last.
     pub until: Option<u64>,
@@ -32,20 +32,20 @@ pub struct Verified<M> {
     pub members: u64,
 }
 
-/// Makes the model again, as [`replay_evaluated`](super::replay_evaluated) does, and evaluates a random share of the pairs only: whether log, first model and
-/// evaluation belong together.
+/// Rebuilds the model, as [`replay_evaluated`](super::replay_evaluated) does, but evaluates only a random share of the pairs. Checks that log, first model
+/// and evaluation belong together.
 ///
-/// A false score of one member is found with probability [`share`](VerifyConfig::share), of `n` pairs one at least with probability `1 − (1 − share)ⁿ`. Where a log was
-/// changed afterwards, all generations behind the change differ too: they were scored with another model. Scores are compared bit for bit, so a log of this
-/// model and evaluation is never refused.
+/// A false score of one member is found with probability [`share`](VerifyConfig::share); of `n` false pairs, at least one with probability `1 − (1 − share)ⁿ`.
+/// If a log was changed afterwards, all generations after the change differ too: they were scored with another model. Scores are compared bit for bit, so a log
+/// of this model and evaluation is never refused.
 ///
-/// `evaluate` is asked for some members of the population, which [`slice`](Population::slice) takes; it may answer for all instead, where members are
-/// compared with each other. Where weights learn from [parts](eggroll_train::Credit), one pair of every generation is evaluated at least.
+/// `evaluate` is asked for some members of the population, by [`slice`](Population::slice). It may answer for all instead, if members are compared
+/// with each other. If weights learn from [parts](eggroll_train::Credit), at least one pair of every generation is evaluated.
 ///
 /// # Errors
 ///
-/// As [`replay_from`](super::replay_from), but for the credit, [`SavedError::ReplayFitness`] with the generation and the members, and [`Error::User`] with what
-/// `evaluate` returned.
+/// As [`replay_from`](super::replay_from), except for the credit; [`SavedError::ReplayFitness`] with the generation and the members, and [`Error::User`] with
+/// the error of `evaluate`.
 pub fn verify<M: Module>(
     path: &Path,
     strategy: EvolutionStrategy,
@@ -88,9 +88,9 @@ pub fn verify<M: Module>(
 }
 
 impl VerifyConfig {
-    /// Members to be evaluated of a generation, neighbours together.
+    /// Members of a generation to evaluate, with neighbors merged.
     fn draw(&self, population: &Population) -> Vec<Range<usize>> {
-        /// Keeps these draws apart from those of noise, whose fourth word is a parameter with few bits.
+        /// Separates these draws from draws of noise, whose fourth word is a parameter with few bits.
         const DOMAIN: u32 = 0x7e49_0000;
         let (generation, key) = (population.generation(), [self.seed as u32, (self.seed >> 32) as u32]);
         let is_drawn = |pair: usize| {
@@ -108,7 +108,7 @@ impl VerifyConfig {
     }
 }
 
-/// Refuses a fitness of some members whose scores are others than the logged ones.
+/// Refuses a fitness of some members whose scores differ from the logged ones.
 pub(super) fn compare(
     path: &Path,
     scores: &Recorded,

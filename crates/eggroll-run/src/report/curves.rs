@@ -9,14 +9,14 @@ pub(super) type LogLine = Map<String, Value>;
 
 /// Points of a curve that are drawn: more than a screen has columns.
 const POINTS: usize = 1200;
-/// Keys that are no numbers of a curve.
+/// Keys that are not numbers of a curve.
 const PLACES: [&str; 5] = ["generation", "epoch", "split", "seed", "seconds"];
-/// What is left out unless something is wrong: numbers that are 0 in a good run.
+/// Shown only if something is wrong: numbers that are 0 in a good run.
 const TROUBLE: [&str; 3] = ["non_finite_fitness", "non_finite_weights", "tied_pairs"];
 /// Most runs of a table that are named.
 const NAMED: usize = 6;
 
-/// A plot for each number of a log: those of validations first.
+/// A plot for each number of a log, validations first.
 pub(super) fn plots(lines: &[LogLine]) -> Vec<Plot> {
     let mut plots = Vec::new();
     for (split, of) in [("valid", " (validation)"), ("train", "")] {
@@ -29,7 +29,7 @@ pub(super) fn plots(lines: &[LogLine]) -> Vec<Plot> {
     plots
 }
 
-/// A plot for each number of a program's own table, with a curve for each run in it: runs are told apart by their texts and seeds.
+/// A plot for each number of a program's own table, with a curve for each run in it. Runs are told apart by their texts and seeds.
 pub(super) fn tables(lines: &[LogLine]) -> Vec<Plot> {
     let mut runs: BTreeMap<String, Vec<&LogLine>> = BTreeMap::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! What no other file of a run says: on which machine it ran, when, of which commit, and what its parameters are.
+//! Facts that no other file of a run has: machine, time, commit and parameters.
 
 use super::settings;
 use crate::diagnostics::Diagnosis;
@@ -19,16 +19,16 @@ pub(super) const FILE: &str = "report.json";
 pub(super) const PARAMETERS: [&str; 7] =
     ["parameter", "shape", "values", "kind", "role", "noise of a pair (bytes)", "learns"];
 
-/// What is kept of a run for its page.
+/// The facts of a run for its page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Facts {
     /// Processes that have trained, the first one first.
     pub sessions: Vec<Session>,
     /// Rows of the parameter table.
     pub parameters: Vec<Vec<String>>,
-    /// Of the latest checkpoint.
+    /// Statistics of the latest checkpoint.
     pub statistics: Option<Statistics>,
-    /// What estimates were likely to be worth in the first generation of a process.
+    /// The forecast of estimates in the first generation of a process.
     #[serde(default)]
     pub forecast: Option<Forecast>,
 }
@@ -40,18 +40,18 @@ pub(super) struct Statistics {
     pub diagnosis: Diagnosis,
 }
 
-/// A process that trains, and the machine that it runs on. Not its name, and nothing of who runs it.
+/// A process that trains, and its machine; not the machine's name, and nothing about the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Seconds since 1970 at its begin.
+    /// Seconds since 1970 at its beginning.
     pub began: u64,
     /// Seconds since 1970 when this was written.
     pub written: u64,
-    /// Generations done at its begin.
+    /// Generations done at its beginning.
     pub from: u64,
     /// Generations done when this was written.
     pub until: u64,
-    /// Whether it has ended the run in good order, or still trains.
+    /// Whether it has ended the run in good order.
     pub ended: bool,
     /// Operating system and architecture.
     pub system: String,
@@ -74,7 +74,7 @@ pub struct Session {
 }
 
 impl Facts {
-    /// What the folder has, or nothing: facts that cannot be read are none.
+    /// The facts in the folder; empty if they cannot be read.
     pub fn read(folder: &Path) -> Self {
         let text = fs::read(folder.join(FILE)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
@@ -158,7 +158,7 @@ fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The value behind the first line that begins with a name, in a file of Linux.
+/// The value after the first line that begins with a name, in a file of Linux.
 fn of_line(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -171,7 +171,7 @@ pub(super) fn date(seconds: u64) -> String {
     time.map_or_else(|| "unknown".to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// What a commit's name ends with where files have changed since.
+/// Suffix of a commit's name if files have changed since.
 pub(super) const CHANGED: &str = " with changes";
 
 /// The commit that is checked out in the working directory, and whether files have changed since.

@@ -1,7 +1,7 @@
-//! What a run looks like: `report.html` in its folder.
+//! The page of a run: `report.html` in its folder.
 //!
-//! The learner ([`EsTraining`](crate::EsTraining)) writes the page of its run while it runs and when it ends. [`write()`] makes it again from
-//! the folder alone, whoever has written the folder. [`Page`] is for pages of a program's own.
+//! The learner ([`EsTraining`](crate::EsTraining)) writes the page of its run while it runs and when it ends. [`write()`] makes it from the
+//! folder alone, for any program's run. [`Page`] is for a program's own pages.
 
 mod curves;
 mod facts;

@@ -1,4 +1,4 @@
-//! A page of HTML that needs nothing but itself.
+//! A self-contained HTML page.
 
 use crate::durable;
 use crate::error::Error;
@@ -8,8 +8,8 @@ use std::path::Path;
 /// Light and dark, and narrow: a table that is too wide scrolls in its own frame, not the page.
 const STYLE: &str = include_str!("page.css");
 
-/// A page in one file: style and pictures are inside, there is no script, and nothing is loaded from anywhere. Text is shown as it is:
-/// none of it is taken for HTML.
+/// A page in one file: style and pictures are inside, there is no script, and nothing is loaded. Text is escaped: none of it is read
+/// as HTML.
 ///
 /// # Example
 ///
@@ -45,7 +45,7 @@ impl Page {
         self
     }
 
-    /// Adds numbers that are to be seen first, each with its name.
+    /// Adds the most important numbers, each with its name.
     pub fn with_figures(mut self, figures: &[(String, String)]) -> Self {
         let tile = |(name, value): &(String, String)| format!("<div><b>{}</b>{}</div>", escaped(value), escaped(name));
         self.add(format_args!("<div class=\"figures\">{}</div>", figures.iter().map(tile).collect::<String>()));

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Files that a run has one of at least.
 const FILES: [&str; 4] = ["training.json", "settings.json", "log.jsonl", "curve.jsonl"];
 
-/// Writes `report.html` in the folder of a run, as it is now, and returns its path. What the folder does not have is left out: a run of
+/// Writes `report.html` in the folder of a run, in its current state, and returns its path. Missing files are left out: a run of
 /// another version, or one whose program writes its own `curve.jsonl`, has a page too.
 ///
 /// # Example
@@ -85,7 +85,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap_or_default()).unwrap_or_default()
 }
 
-/// The folder's name, with those above it if it says little.
+/// The folder's name, with parent folders if it says little.
 fn title(folder: &Path) -> String {
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     folder.file_name().map_or("run".to_owned(), |name| format!("Run {}", name.to_string_lossy()))
@@ -127,7 +127,7 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// What diagnoses warned of, each subject once, and what is wrong with the parameters of the latest checkpoint.
+/// Warnings of diagnoses, each subject once, and of the parameters in the latest checkpoint.
 fn warnings(log: &[LogLine], facts: &Facts) -> Vec<String> {
     let logged = log.iter().filter_map(|line| line.get("warnings")?.as_str()).flat_map(|text| text.split("; "));
     let found = facts.statistics.iter().flat_map(|statistics| statistics.diagnosis.warnings());

@@ -1,4 +1,4 @@
-//! Settings of whatever shape as names with values.
+//! Settings of any shape as names with values.
 
 use serde_json::{Number, Value};
 

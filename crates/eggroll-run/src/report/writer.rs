@@ -15,8 +15,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// How much longer a run trains than its pages take.
 const SHARE: u32 = 50;
 
-/// Keeps the page of a run up to date: `report.html`, and `report.json` with what other files do not say. A page that cannot be written is
-/// a warning, once, and never an error of the run.
+/// Keeps the page of a run up to date: `report.html`, and `report.json` with facts that other files do not have. If a page cannot be
+/// written, there is one warning, never an error of the run.
 ///
 /// # Example
 ///
@@ -77,7 +77,7 @@ impl Writer {
         }
     }
 
-    /// Sets what estimates are likely to be worth.
+    /// Sets the forecast of estimates.
     pub fn set_forecast(&mut self, forecast: Forecast) {
         self.forecast = Some(forecast);
     }
@@ -88,7 +88,7 @@ impl Writer {
         self.statistics = Some(Statistics { generation, diagnosis });
     }
 
-    /// Says how many generations are done, and writes the page if the last one is long enough ago.
+    /// Records the number of generations done, and writes the page if the last one is old enough.
     pub fn update(&mut self, generation: u64) {
         self.session.until = generation;
         if Instant::now() >= self.due {
@@ -96,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// Writes the page of a run that has ended. One that has done nothing leaves the page of before, if there is one.
+    /// Writes the page of a run that has ended. A run that has done nothing keeps the earlier page, if there is one.
     pub fn finish(&mut self) {
         if self.session.until > self.session.from || !self.folder.join(super::FILE).exists() {
             self.write_or_warn(true);

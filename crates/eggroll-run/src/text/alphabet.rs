@@ -6,11 +6,11 @@ use crate::error::Error;
 /// ASCII's substitute, for a character that is not known.
 const SUBSTITUTE: u8 = 0x1A;
 
-/// The bytes that a model tells apart. A text of 65 different bytes needs no vocabulary of 256: embedding, head and normalizer are as much
-/// smaller.
+/// The bytes that a model distinguishes. A text of 65 different bytes needs no vocabulary of 256: embedding, head and normalizer shrink
+/// accordingly.
 ///
-/// Token 0 is byte 0, which starts a document. Then come the other bytes that a text has, in order, and last a token for any byte that it
-/// has not. Where fewer than two are missing, tokens are the bytes.
+/// Token 0 is byte 0, which starts a document. Then come the other bytes of the text, in order, and last one token for all other bytes.
+/// If fewer than two bytes are missing, tokens are the bytes.
 ///
 /// # Example
 ///
@@ -74,7 +74,7 @@ impl Alphabet {
         if self.tokens() == 256 { Ok(text.clone()) } else { Text::read_as(text.path(), self.encode(text)) }
     }
 
-    /// Tokens as bytes; the token of any other byte as ASCII's substitute, 26.
+    /// Tokens as bytes; the token for all other bytes becomes ASCII's substitute, 26.
     ///
     /// # Panics
     ///
@@ -84,8 +84,7 @@ impl Alphabet {
         tokens.iter().map(|token| self.bytes[usize::from(*token)]).collect()
     }
 
-    /// Bits that a code of this alphabet spends on telling the other bytes of a text apart, all being equally likely: to be added to a
-    /// model's.
+    /// Bits to distinguish the other bytes of a text, all equally likely, in a code of this alphabet: add them to a model's bits.
     pub fn bits_of_others(&self, text: &[u8]) -> f64 {
         if self.tokens() == 256 {
             return 0.0;

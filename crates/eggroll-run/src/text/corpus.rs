@@ -7,7 +7,7 @@ use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the bytes are.
+/// Storage of the bytes.
 #[derive(Debug)]
 enum Bytes {
     Read(Vec<u8>),
@@ -60,7 +60,7 @@ impl Text {
         Self::read_as(Path::new(""), bytes)
     }
 
-    /// What was made of a file.
+    /// A text made from a file.
     pub(super) fn read_as(path: &Path, bytes: Vec<u8>) -> Result<Self, Error> {
         Self::of(path.to_owned(), bytes.len(), Bytes::Read(bytes))
     }
@@ -69,8 +69,8 @@ impl Text {
     ///
     /// # Safety
     ///
-    /// Nobody may change or truncate the file while this text or a clone of it is there: its bytes are handed out as `&[u8]`, and reading
-    /// beyond a new end of the file ends the program.
+    /// No process may change or truncate the file while this text or a clone of it exists. Its bytes are handed out as `&[u8]`, and
+    /// reading beyond a new end of the file ends the program.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Text {
         &self.path
     }
 
-    /// The error that this text does not do.
+    /// The error that this text cannot be used.
     pub(crate) fn error(&self, reason: String) -> Error {
         TextError::Length { path: self.path.clone(), len: self.len(), reason }.into()
     }

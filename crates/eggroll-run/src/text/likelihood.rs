@@ -1,4 +1,4 @@
-//! How well a model predicts a text.
+//! The likelihood of a text under a model.
 
 use super::ByteModel;
 use burn::tensor::{Int, Tensor, TensorData};
@@ -8,22 +8,22 @@ use eggroll_train::Scores;
 /// Steps of one forward: the state is carried on.
 const WINDOW: usize = 128;
 
-/// Bits that a model needs for each byte of a text.
+/// Bits of a model for each byte of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BitsPerByte {
-    /// `−log2 p[target]` with the exact normalizer, for integer models `p_v = 2^(q_v/16) / Σ_u 2^(q_u/16)`: what an entropy
-    /// coder would need.
+    /// `−log2 p[target]` with the exact normalizer, for integer models `p_v = 2^(q_v/16) / Σ_u 2^(q_u/16)`: the bits of an
+    /// entropy coder.
     pub exact: f64,
-    /// The same by the arithmetic that training uses ([`ByteModel::log_likelihood`]). That of integers rounds the normalizer
-    /// down and so comes out lower, by less than 0.16 bit: to compare with training, not with other models.
+    /// The same by the arithmetic of training ([`ByteModel::log_likelihood`]). Integer arithmetic rounds the normalizer
+    /// down, so the result is lower by less than 0.16 bit: compare it with training, not with other models.
     pub integer: f64,
     /// Bytes predicted.
     pub bytes: usize,
 }
 
-/// Bits for each byte of `text`, encoded if the model has an [`Alphabet`](super::Alphabet), by the plain model, which must not be perturbed: the text is cut into `sequences` contiguous
-/// sequences, each read from a state of zeros, and every byte counts but the first of each sequence. Lengths of sequences differ
-/// by one at most; there are no more sequences than pairs of bytes.
+/// Bits for each byte of `text`, encoded if the model has an [`Alphabet`](super::Alphabet), by the plain model, which must not be perturbed. The text is cut
+/// into `sequences` contiguous sequences, each read from a state of zeros. Every byte counts except the first of each sequence. Lengths of sequences differ by
+/// at most one; there are no more sequences than pairs of bytes.
 ///
 /// # Example
 ///

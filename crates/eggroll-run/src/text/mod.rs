@@ -1,6 +1,6 @@
 //! Text for models of bytes: files, streams of training sequences, statistics, likelihood and samples.
 //!
-//! Tokens are bytes, whatever their encoding, or those of an [`Alphabet`]; token 0 starts a document
+//! Tokens are bytes of any encoding, or tokens of an [`Alphabet`]; token 0 starts a document
 //! ([`EggModel`](eggroll_nn::integer::EggModel) resets its state there).
 
 mod alphabet;

@@ -9,8 +9,8 @@ use eggroll_nn::integer::transformer::{Transformer, TransformerState};
 use eggroll_nn::integer::{EggModel, EggState};
 use eggroll_train::Scores;
 
-/// A language model of bytes, or of the tokens of an [`Alphabet`](super::Alphabet): what [`bits_per_byte`](super::bits_per_byte) measures and
-/// [`Sampler`](super::Sampler) draws from.
+/// A language model of bytes, or of the tokens of an [`Alphabet`](super::Alphabet), for [`bits_per_byte`](super::bits_per_byte) and
+/// [`Sampler`](super::Sampler).
 pub trait ByteModel: Module {
     /// Kind of the logits: [`Int`] or [`Float`](burn::tensor::Float).
     type Kind: Basic;

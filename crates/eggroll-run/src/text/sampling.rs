@@ -31,7 +31,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// At temperature 1 the model's own probabilities; towards 0 the likeliest byte alone.
+    /// A sampler. Temperature 1 keeps the model's probabilities; towards 0 only the likeliest byte remains.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Sampler {
         Ok(Self { temperature, min_p: 0.0, presence_penalty: 0.0, seed })
     }
 
-    /// Bytes that are less probable than `min_p` times the likeliest, at the temperature, are not drawn (Nguyen et al., "Turning Up the Heat",
+    /// Never draws bytes that are less probable than `min_p` times the likeliest, at the temperature (Nguyen et al., "Turning Up the Heat",
     /// arXiv 2407.01082).
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Sampler {
         Ok(self)
     }
 
-    /// Bytes that the text has, prompt included, lose as many bits, once each.
+    /// Lowers the logits of bytes that already occur, prompt included, by `bits`, once each.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl Sampler {
     ///
     /// # Panics
     ///
-    /// Panics if `prompt` is empty or has a byte that the model's vocabulary does not have, or if a logit is NaN or +∞ or all are −∞, with its place in
-    /// the text.
+    /// Panics if `prompt` is empty or has a byte outside the model's vocabulary. Also if a logit is NaN or +∞ or all are −∞, with its position in the
+    /// text.
     #[track_caller]
     pub fn sample<M: ByteModel>(&self, model: &M, prompt: &[u8], count: usize) -> Vec<u8> {
         assert!(!prompt.is_empty(), "sampling: an empty prompt");
@@ -98,7 +98,7 @@ impl Sampler {
         text.split_off(prompt.len())
     }
 
-    /// Takes the penalty off the bytes of a text.
+    /// Subtracts the penalty from the bytes of a text.
     fn penalize(&self, logits: &mut [f64], text: &[u8]) {
         if self.presence_penalty != 0.0 {
             let mut present = [false; 256];

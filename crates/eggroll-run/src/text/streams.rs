@@ -1,13 +1,13 @@
-//! Training sequences: contiguous streams that a population reads on and on.
+//! Training sequences: contiguous streams that a population reads without end.
 
 use super::Text;
 use crate::error::{Error, TextError};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// Bytes that all streams may read in a generation: a tensor of them takes four times as many.
+/// Most bytes that all streams may read in a generation: a tensor of them takes four times this size.
 const MOST_BYTES: usize = 1 << 32;
 
-/// A text as a number of streams that are read side by side, `steps` bytes a generation.
+/// A text as a number of streams that are read side by side, `steps` bytes in each generation.
 ///
 /// Stream `i` of `S` starts at byte `⌊i·len/S⌋`; in generation `g` it is at byte `(⌊i·len/S⌋ + g·steps) mod len`. A stream
 /// therefore reads the whole text in time and continues at its beginning after its end. The position is a function of the
@@ -52,8 +52,8 @@ impl ByteStreams {
     ///
     /// # Errors
     ///
-    /// [`TextError::Streams`] if `streams` or `steps` is 0; [`TextError::Length`] if the text has fewer bytes than streams, or only one, or if
-    /// a generation would read more than 2³² bytes.
+    /// - [`TextError::Streams`] if `streams` or `steps` is 0
+    /// - [`TextError::Length`] if the text has fewer bytes than streams, or only one, or if a generation would read more than 2³² bytes
     pub fn new(text: Text, streams: usize, steps: usize) -> Result<Self, Error> {
         if streams == 0 || steps == 0 {
             return Err(TextError::Streams { streams, steps }.into());

@@ -227,7 +227,7 @@ fn samples_depend_on_the_seed_alone() {
     assert_eq!(sample(1.0, 5), sample(1.0, 5));
     assert_ne!(sample(1.0, 5), sample(1.0, 6));
     assert_eq!(sample(1.0, 5).len(), 40);
-    // At temperature 0 it is the likeliest byte whatever the seed, as it is near 0.
+    // At temperature 0 it is the likeliest byte with every seed, as it is near 0.
     assert_eq!(sample(0.0, 5), sample(0.0, 6));
     for temperature in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(error(Sampler::new(temperature, 0)).contains(&format!("not {temperature}")));

@@ -16,8 +16,8 @@ const FAILED: u32 = u32::MAX;
 ///
 /// An engine implements three methods: [`rank`](Self::rank), [`size`](Self::size) and [`all_gather`](Self::all_gather). The others are made
 /// of these. They send messages, each with its length in front, so that a rank that cannot continue can [say so](Self::fail) wherever the
-/// others are. An engine that has a barrier overrides [`barrier`](Self::barrier); one that has to know when the ranks have parted,
-/// as MPI does, overrides [`all_gather_words`](Self::all_gather_words) and [`fail`](Self::fail) too.
+/// others are. An engine that has a barrier overrides [`barrier`](Self::barrier). An engine that has to know when the ranks have parted, as
+/// MPI does, overrides [`all_gather_words`](Self::all_gather_words) and [`fail`](Self::fail) too.
 ///
 /// # Example
 ///
@@ -35,8 +35,8 @@ pub trait Communicator: Send {
     /// How many replicas there are.
     fn size(&self) -> usize;
 
-    /// The words of all ranks, one rank after the other; ranks may have different numbers of words. An engine implements this. Programs call
-    /// [`all_gather_words`](Self::all_gather_words), which notices a rank that has failed.
+    /// Concatenates the words of all ranks in rank order; ranks may send different numbers of words. An engine implements this. Programs
+    /// call [`all_gather_words`](Self::all_gather_words), which notices a rank that has failed.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ pub trait Communicator: Send {
         exchange(self, words)
     }
 
-    /// The floats of every rank, in the order of ranks: every bit is kept, whether it is a number or not.
+    /// The floats of every rank, in the order of ranks. Every bit is kept, also in NaN.
     ///
     /// # Errors
     ///
@@ -89,8 +89,8 @@ pub trait Communicator: Send {
     ///
     /// # Errors
     ///
-    /// [`DistributionError::Diverged`] on all ranks if one differs: with the first rank that differs from most. And as
-    /// [`all_gather_words`](Self::all_gather_words).
+    /// [`DistributionError::Diverged`] on all ranks if one differs; it names the first rank that differs from most.
+    /// Otherwise as [`all_gather_words`](Self::all_gather_words).
     fn check_digest(&mut self, generation: u64, digest: &str) -> Result<(), DistributionError> {
         let digests = self.all_gather_text(digest)?;
         let votes = |digest: &String| digests.iter().filter(|other| *other == digest).count();
@@ -178,7 +178,8 @@ impl Communicator for Alone {
     }
 }
 
-/// A communicator that a program and its trainer share: for exchanges of the program's own, in the same order on all ranks.
+/// A communicator shared by a program and its trainer. The program may add its own exchanges, in the same order on all
+/// ranks.
 impl<C: Communicator> Communicator for Arc<Mutex<C>> {
     fn rank(&self) -> usize {
         locked(self).rank()

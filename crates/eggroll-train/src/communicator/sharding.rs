@@ -5,8 +5,8 @@ use crate::fitness::Fitness;
 use crate::population::Population;
 use std::ops::Range;
 
-/// The members of `rank` among `size` ranks: whole pairs, `⌊p·rank/size⌋ .. ⌊p·(rank + 1)/size⌋` of `p`, so that no rank has more than one
-/// pair more than another. Empty for some where there are more ranks than pairs.
+/// The members of `rank` among `size` ranks: whole pairs, `⌊p·rank/size⌋ .. ⌊p·(rank + 1)/size⌋` of `p`. Ranks differ by at most one pair;
+/// some shards are empty if there are more ranks than pairs.
 ///
 /// # Panics
 ///
@@ -27,11 +27,11 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
     2 * pair(rank)..2 * pair(rank + 1)
 }
 
-/// The fitness of all members, of which every rank evaluates its [shard](shard()) with `evaluate`: the same on all ranks, and the same
-/// bits as `evaluate(population)`.
+/// The fitness of all members: each rank evaluates its [shard](shard()) with `evaluate`, then all ranks exchange scores. The result is
+/// the same on all ranks, bit for bit that of `evaluate(population)`.
 ///
-/// A rank without members evaluates the first pair, and sends no scores of it: `tell` has to know how parameters are used, and what they were
-/// given. Layers that ranks have given other rows learn from the mean, with credit by [part](crate::Credit).
+/// A rank without members evaluates the first pair and sends no scores: `tell` needs to know how parameters are used and which rows they
+/// get. With credit by [part](crate::Credit), layers whose rows differ between ranks learn from the mean.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 ///
 /// # Panics
 ///
-/// Panics if `evaluate` returns the fitness of other members than it is given.
+/// Panics if `evaluate` returns the fitness of other members than the given ones.
 ///
 /// # Example
 ///
@@ -87,7 +87,8 @@ fn own_shard<C: Communicator + ?Sized>(population: &Population, communicator: &C
     all.start + part.start..all.start + part.end
 }
 
-/// The fitness of all members, of which this rank has that of [`own_members`]: the second half of [`evaluate_sharded`].
+/// Exchanges fitness between ranks: takes the fitness of [`own_members`], returns that of all members. The second half
+/// of [`evaluate_sharded`].
 ///
 /// # Errors
 ///
@@ -95,7 +96,7 @@ fn own_shard<C: Communicator + ?Sized>(population: &Population, communicator: &C
 ///
 /// # Panics
 ///
-/// Panics if `fitness` is not that of [`own_members`].
+/// Panics if `fitness` does not belong to [`own_members`].
 #[track_caller]
 pub fn gather_fitness<C: Communicator + ?Sized>(
     population: &Population,
@@ -149,7 +150,7 @@ struct ScoreKind {
 }
 
 impl ScoreKind {
-    /// The words of rows and the scores in a message, if it is one of this kind with so many words for so many members.
+    /// Splits a message into the words of rows and the scores, after checking its kind and lengths.
     fn check<'a>(
         &self,
         rank: usize,

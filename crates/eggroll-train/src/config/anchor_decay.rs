@@ -1,23 +1,23 @@
-//! Decay towards the parameters that a run begins with.
+//! Decay towards the initial parameters of a run.
 
 use super::EvolutionStrategyConfig;
 
 impl EvolutionStrategyConfig {
-    /// Sets the decay of trained float parameters towards `θ₀`, those of the model that [`try_init`](Self::try_init) is given, or of
-    /// [another](crate::EvolutionStrategy::try_with_anchor). It follows the optimizer's step and is decoupled from it, as in AdamW:
+    /// Sets the decay of trained float parameters towards `θ₀`, the parameters of the model given to [`try_init`](Self::try_init),
+    /// or of [another model](crate::EvolutionStrategy::try_with_anchor). It follows the optimizer's step and is decoupled from it,
+    /// as in AdamW:
     ///
     /// `θ ← θ − η·λ·(θ − θ₀)`, `η` the learning rate of the generation.
     ///
-    /// Weight decay pulls towards 0, which a pretrained model has no reason to be close to; this pulls back to what was pretrained. Under SGD
-    /// and a constant gradient `g` the parameters come to rest at `θ₀ − (1 − η·λ)·g/λ`. `η·λ` from 0 to 1 is of use: at 1 each step ends in
-    /// `θ₀`. A generation without a step, as of equal fitness, has no decay. [`advance`](crate::EvolutionStrategy::advance) completes a step of
-    /// your own, which it does not decay.
+    /// Weight decay pulls towards 0, but a pretrained model need not be close to 0; this pulls back to the pretrained values. Under SGD and a
+    /// constant gradient `g` the parameters come to rest at `θ₀ − (1 − η·λ)·g/λ`. Useful values of `η·λ` are from 0 to 1: at 1 each step ends
+    /// in `θ₀`. A generation without a step, for example one with equal fitness, has no decay. [`advance`](crate::EvolutionStrategy::advance)
+    /// does not decay either.
     ///
-    /// The strategy holds the tensors of `θ₀`, which the model shares until its first step: one copy of the trained float parameters, in their
-    /// type. `None` and 0 hold nothing. A record of the strategy has the digest of `θ₀` only, so that whoever continues gives the same
-    /// model again.
+    /// The strategy holds one copy of `θ₀`, in the types of the parameters; the model shares it until its first step. `None` and 0 hold
+    /// nothing. A record of the strategy holds only the digest of `θ₀`: to continue, give the same model again.
     ///
-    /// `try_init` refuses a λ that is negative or that f32 cannot hold, and trained integer parameters.
+    /// `try_init` refuses a λ that is negative or does not fit f32, and trained integer parameters.
     ///
     /// # Example
     ///

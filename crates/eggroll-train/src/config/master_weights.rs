@@ -3,24 +3,22 @@
 use super::EvolutionStrategyConfig;
 
 impl EvolutionStrategyConfig {
-    /// Sets whether trained parameters of half precision, f16 and bf16, have an f32 copy in the strategy, as in mixed-precision training:
+    /// Sets whether the strategy keeps f32 copies of trained half-precision parameters (f16 and bf16), as in mixed-precision training:
     ///
     /// `m ← step(m, G)`, `θ ← round(m)`, with the copy `m`, the estimate `G` and the optimizer's moments in f32.
     ///
-    /// Without, all of it has the type of the parameter. bf16 has 8 significant bits: a step of less than half the distance to the next
-    /// number is lost, and a second moment that decays by `0.999·v` stays where it is, since that rounds to `v`. With it small steps add up. Evaluation
-    /// perturbs `θ`, as without. Weight decay and [anchor decay](Self::with_anchor_decay) act on `m`.
+    /// Without copies, all of these have the type of the parameter. bf16 has 8 significant bits: a step of less than half the distance to the next
+    /// number is lost. A second moment that decays by `0.999·v` does not move, because the product rounds to `v`. With copies, small steps add up.
+    /// Evaluation perturbs `θ` in both cases. Weight decay and [anchor decay](Self::with_anchor_decay) act on `m`.
     ///
-    /// Parameters of other types are unaffected, bit for bit; where none is of half precision nothing changes. The copies are 4 bytes for each
-    /// value, and each moment of the optimizer takes 4 in place of 2. Noise that is [held](Self::with_noise_source) has the type of the parameter: the
-    /// estimate is then made in that type and cast.
+    /// Parameters of other types are unaffected, bit for bit. The copies take 4 bytes for each value, and each moment of the optimizer takes 4 in
+    /// place of 2. [Held](Self::with_noise_source) noise has the type of the parameter: the estimate is then made in that type and cast.
     ///
     /// # Other changes of the model
     ///
-    /// A step begins with `m` where it rounds to `θ`, and with `θ` elsewhere: values that the program has changed between two generations count, and are
-    /// the new `m`. They are compared on the device. [`advance`](crate::EvolutionStrategy::advance), which completes a step of your own, leaves
-    /// `m` alone, and the next [`tell`](crate::EvolutionStrategy::tell) begins by this rule.
-    /// [`gradient`](crate::EvolutionStrategy::gradient) has f32 for these parameters.
+    /// A step begins with `m` where it rounds to `θ`, and with `θ` elsewhere. So a value that the program has changed between two generations becomes
+    /// the new `m`. The comparison runs on the device. [`advance`](crate::EvolutionStrategy::advance) does not change `m`; the next
+    /// [`tell`](crate::EvolutionStrategy::tell) begins by this rule. [`gradient`](crate::EvolutionStrategy::gradient) is f32 for these parameters.
     ///
     /// The copies are part of the [record](crate::StrategyRecord) of a strategy, and of checkpoints. Off by default.
     ///

@@ -76,9 +76,9 @@ pub struct EvolutionStrategyConfig {
     pub shaping: FitnessShaping,
     /// Scale of the estimate.
     pub gradient_scale: GradientScale,
-    /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
+    /// The largest gradient norm that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
     pub clip_norm: Option<f64>,
-    /// What the program does to gradients before the optimizer takes them; see [`with_transform`](Self::with_transform).
+    /// The program's transforms of gradients before the optimizer's step; see [`with_transform`](Self::with_transform).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<CustomTransform>,
     /// Decay towards the first parameters; see [`with_anchor_decay`](Self::with_anchor_decay).
@@ -91,7 +91,7 @@ pub struct EvolutionStrategyConfig {
     pub seed: u64,
     /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
     pub noise_reuse: u64,
-    /// Generations over which members keep their state, if estimates are to persist over them; see
+    /// Generations over which members keep their state; see
     /// [`with_unroll_horizon`](Self::with_unroll_horizon).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unroll_horizon: Option<u64>,
@@ -102,7 +102,7 @@ pub struct EvolutionStrategyConfig {
     pub roles: Vec<(String, Role)>,
     /// Names of parameters that get neither noise nor updates; see [`with_frozen`](Self::with_frozen).
     pub frozen: Vec<String>,
-    /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
+    /// Members that `evaluate` passes to its closure at a time; chosen by memory if not set.
     pub chunk_size: Option<usize>,
     /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,9 +112,8 @@ pub struct EvolutionStrategyConfig {
 }
 
 impl EvolutionStrategyConfig {
-    /// A strategy for a model of integer parameters: no optimizer, learning rate or σ schedule has a part in it
-    /// ([`IntegerAdamWConfig`](crate::IntegerAdamWConfig) and [`IntegerMuonConfig`](crate::IntegerMuonConfig) are optimizers that have). Population 256, fresh noise every generation, seed
-    /// 0.
+    /// A strategy for a model of integer parameters, without optimizer, learning rate or σ schedule ([`IntegerAdamWConfig`](crate::IntegerAdamWConfig) and
+    /// [`IntegerMuonConfig`](crate::IntegerMuonConfig) are optimizers of integers). Population 256, fresh noise every generation, seed 0.
     ///
     /// # Example
     ///
@@ -147,8 +146,8 @@ impl EvolutionStrategyConfig {
     }
 
     /// Population 256, σ 0.02, the optimizer's [default rate](OptimizerConfig::default_rate) (0.002 for Adam), standardized fitness, fresh
-    /// noise every generation, seed 0. With a noiser that has baselines they are subtracted ([`FitnessShaping::BaselineSubtraction`]) and
-    /// gradients clipped to a norm of 1.
+    /// noise every generation, seed 0. If the noiser has baselines, they are subtracted ([`FitnessShaping::BaselineSubtraction`]) and
+    /// gradients are clipped to a norm of 1.
     pub fn new(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> Self {
         let noiser = noiser.into();
         let baselines = noiser.baselines();
@@ -211,16 +210,16 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Sets the longest gradient, over all parameters together, that reaches the optimizer: a longer one is scaled down to it
-    /// ([`clip_norm`](crate::clip_norm())). Without, gradients of any length pass, but for what the optimizer's own clipping does to
-    /// those of single parameters.
+    /// Sets the largest gradient norm, over all parameters together, that reaches the optimizer: a longer gradient is scaled down to
+    /// it ([`clip_norm`](crate::clip_norm())). If not set, only the optimizer's own clipping applies, to the gradients of single
+    /// parameters.
     pub fn with_clip_norm(mut self, longest: impl Into<Option<f64>>) -> Self {
         self.clip_norm = longest.into();
         self
     }
 
-    /// Adds a [`GradientTransform`] of the program, behind those that were added before: it takes the gradient, clipped, and the optimizer takes what
-    /// it gives. Files hold the name only: another transform needs another name, also in its settings.
+    /// Adds a [`GradientTransform`] of the program, after the transforms added before: it changes the clipped gradient before the optimizer's step.
+    /// Files hold the name only: a transform that differs, even in a setting, needs another name.
     pub fn with_transform(mut self, name: impl Into<String>, transform: impl GradientTransform + 'static) -> Self {
         self.transforms.push(CustomTransform::new(name, transform));
         self
@@ -244,15 +243,18 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Gives roles by name. The first name that matches a parameter decides; a parameter that none matches keeps the noiser's role.
-    /// Parameters of [`with_frozen`](Self::with_frozen) are frozen whatever their role.
+    /// Sets roles by name. The first name that matches a parameter decides; a parameter without a match keeps the noiser's role.
+    /// [`with_frozen`](Self::with_frozen) takes precedence over roles.
     ///
-    /// A name is the dotted path of a parameter (`encoder.layers.0.weight`), the path of a module for all parameters in it
-    /// (`encoder.layers`), or a pattern over paths of parameters (`encoder.*.bias`): `*` stands for any run of characters, dots included, `?` for
-    /// one character. `with_frozen` and [`with_scales`](Self::with_scales) take the same names.
+    /// A name is one of these:
+    /// - the dotted path of a parameter (`encoder.layers.0.weight`);
+    /// - the path of a module, for all parameters in it (`encoder.layers`);
+    /// - a pattern over paths of parameters (`encoder.*.bias`): `*` stands for any run of characters, dots included, `?` for one character.
     ///
-    /// [`try_init`](Self::try_init) refuses a name that matches no parameter, and a role that a parameter cannot have, as low-rank
-    /// noise of a vector.
+    /// `with_frozen` and [`with_scales`](Self::with_scales) take the same names.
+    ///
+    /// [`try_init`](Self::try_init) refuses a name that matches no parameter, and a role that a parameter cannot have, such as
+    /// low-rank noise for a vector.
     ///
     /// # Example
     ///
@@ -276,8 +278,8 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Parameters that stay as they are, by [name](Self::with_roles): a path, a module or a pattern. Float parameters with Burn's `no_grad()` do
-    /// so too ([identifiers](eggroll_core::ParameterTable#identifiers)).
+    /// Freezes parameters by [name](Self::with_roles): a path, a module or a pattern. Float parameters with Burn's `no_grad()` are frozen too
+    /// ([identifiers](eggroll_core::ParameterTable#identifiers)).
     ///
     /// [`try_init`](Self::try_init) refuses a name that matches no parameter.
     pub fn with_frozen<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
@@ -291,34 +293,36 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Sets the bytes of memory that noise and chunks of members may take. If not set, it is what Linux says is available when the
-    /// strategy is made, at most what the limits of control groups (a container, a job of a cluster; cgroup v1 and v2) and of the
-    /// address space (`ulimit -v`) leave, for models in host memory, and for models on a device the memory that it says it has; elsewhere
-    /// there is no limit.
+    /// Sets the bytes of memory that noise and chunks of members may take. If not set, the limit depends on where the model is when the
+    /// strategy is made:
+    /// - host memory: what Linux reports as available, within the limits of control groups (containers, jobs of a cluster; cgroup v1
+    ///   and v2) and of the address space (`ulimit -v`);
+    /// - a device: the memory that it reports;
+    /// - elsewhere: no limit.
     ///
-    /// [`try_init`](Self::try_init) refuses noise that does not fit, and a chunk of which not even one row for each member would.
-    /// An evaluation measures what the perturbed layers return for a member, and refuses a chunk that would take more than the limit by
-    /// a panic with [`MemoryError::Chunk`](crate::MemoryError::Chunk), which proposes one that fits. To measure, an evaluation of a chunk that may not fit
-    /// begins with one of 32 members, once. Other operations of the model are not counted. Rollouts on tensors are not measured: they take
-    /// the chunk that [`with_chunk_size`](Self::with_chunk_size) sets, if it sets one.
+    /// [`try_init`](Self::try_init) refuses noise that does not fit, and a chunk that would not fit even with one row for each member. An evaluation
+    /// measures the bytes that the perturbed layers return for a member. If a chunk would exceed the limit, it panics with
+    /// [`MemoryError::Chunk`](crate::MemoryError::Chunk), which proposes one that fits. If a chunk may not fit, the first evaluation begins with a chunk
+    /// of 32 members to measure. Other operations of the model are not counted. Rollouts on tensors are not measured: they use the chunk of
+    /// [`with_chunk_size`](Self::with_chunk_size), if set.
     pub fn with_memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// This configuration with the chunk and the memory limit of another, which change no update: a run may continue where there is less
+    /// This configuration with the chunk size and memory limit of another. Neither changes an update, so a run may continue with less
     /// memory, or more.
     pub fn with_limits_of(&self, other: &Self) -> Self {
         Self { chunk_size: other.chunk_size, memory_limit: other.memory_limit, ..self.clone() }
     }
 
-    /// This configuration without what changes no update, the chunk and the memory limit: equal for runs that make the same updates.
+    /// This configuration without chunk size and memory limit, which change no update: equal for runs that make the same updates.
     pub fn of_updates(&self) -> Self {
         Self { chunk_size: None, memory_limit: None, ..self.clone() }
     }
 
     /// This configuration with the functions that `given` has under the same names: a [custom](crate::CustomShaping) shaping rule, a
-    /// [custom](crate::CustomSigma) sigma schedule and [transforms](Self::with_transform), of which files hold the names only.
+    /// [custom](crate::CustomSigma) sigma schedule and [transforms](Self::with_transform). Files hold only their names.
     pub fn with_functions_of(&self, given: &Self) -> Self {
         let mut config = self.clone();
         if config.shaping == given.shaping {

@@ -16,18 +16,18 @@ use std::str::FromStr;
 /// | relative to spread | standard deviation of the parameter's values when the strategy was made, `√(Σ(θ − mean)²/count)` |
 /// | relative to population | the same, times `min(1, 10·N/n)^¼` for `N` members and `n` trained values of the model |
 ///
-/// In a pretrained model the weights of one layer can be ten times as large as those of another: the same σ is large for one and lost in
-/// the other. Relative noise perturbs each by the same share of its spread.
+/// In a pretrained model the weights of one layer can be ten times as large as the weights of another: one σ does not suit both.
+/// Relative noise perturbs each by the same share of its spread.
 ///
-/// Strong noise leaves plateaus, which control tasks have; a population that is small for the model averages little of it. The last scale has
-/// the first where there are members enough: 1 up to ten values for each member, 0.5 at 160.
+/// Strong noise escapes plateaus, which control tasks have, but a population that is small for the model averages little of it out. Relative
+/// to population, the factor is 1 up to ten values for each member, and 0.5 at 160.
 ///
 /// # The estimate
 ///
 /// The factor multiplies the noise `E` of the parameter, for every noiser, and so its estimate: [`GradientScale`](crate::GradientScale) takes
-/// the common σ, not `σ_p`. Let `g_p` be the score-function gradient of the parameter, the estimate of noise `σ_p` with the scale
-/// `1/(N·σ_p²)`, whose expectation is the gradient of the smoothed loss. The last column is how far SGD with learning rate `η` moves each
-/// value for z-scored fitness that says nothing, as the root mean square (noise in every value: low-rank or dense):
+/// the common σ, not `σ_p`. Let `g_p` be the score-function gradient of the parameter: the estimate from noise `σ_p` with the scale
+/// `1/(N·σ_p²)`. Its expectation is the gradient of the smoothed loss. The last column is the root-mean-square step of a value under SGD with
+/// learning rate `η`, for z-scored fitness without information (noise in every value: low-rank or dense):
 ///
 /// | [`GradientScale`](crate::GradientScale) | estimate | step |
 /// |---|---|---|
@@ -35,19 +35,18 @@ use std::str::FromStr;
 /// | `ScoreFunction` | `τ_p²·g_p` | `η·τ_p/(√N·σ)` |
 /// | `InverseSigma` | `σ·τ_p²·g_p` | `η·τ_p/√N` |
 ///
-/// This is the gradient preconditioned by `τ_p²`: absolute noise and SGD do the same to a model of the parameters `u_p = θ_p/τ_p`.
-/// An optimizer that normalizes gradients, as Adam, takes the factor out again (but for its ε): its steps are as long for all parameters, but for [rates relative to sigma](crate::RateScale).
-/// [Clipping](crate::clip_norm()) measures the preconditioned gradient.
+/// This is the gradient preconditioned by `τ_p²`: absolute noise and SGD do the same to a model of the parameters `u_p = θ_p/τ_p`. An optimizer that normalizes
+/// gradients, such as Adam, removes the factor again, except for its ε. Its steps have the same length for all parameters, unless [rates are relative to
+/// sigma](crate::RateScale). [Clipping](crate::clip_norm()) measures the preconditioned gradient.
 ///
 /// # State
 ///
-/// The spreads are measured once, of the model that [`try_init`](crate::EvolutionStrategyConfig::try_init) is given, and fixed from then on:
-/// the noise does not grow with the weights. They are part of the [record](crate::StrategyRecord) of a strategy, of checkpoints and of replay
-/// logs.
+/// The spreads are measured once, on the model given to [`try_init`](crate::EvolutionStrategyConfig::try_init), and then fixed: the noise
+/// does not grow with the weights. They are part of the [record](crate::StrategyRecord) of a strategy, of checkpoints and of replay logs.
 ///
-/// A trained parameter without spread, as the gains of a new normalization layer, which are all 1, or a bias of one value, counts as the
-/// smallest spread of the others; `try_init` refuses a model in which no trained parameter has one. It also refuses trained integer
-/// parameters, whose noise has no σ.
+/// A trained parameter without spread counts with the smallest spread of the others. Examples are the gains of a new normalization
+/// layer, which are all 1, and a bias of one value. `try_init` refuses a model in which no trained parameter has a spread, and trained
+/// integer parameters, whose noise has no σ.
 ///
 /// # Example
 ///

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the learning rate is relative to: with the rate `η` of the schedule, a step on parameter `p` has the rate `η_p`.
+/// What the learning rate is relative to: if the schedule has the rate `η`, a step on parameter `p` has the rate `η_p`.
 ///
 /// | scale | `η_p` |
 /// |---|---|
@@ -11,16 +11,15 @@ use std::fmt;
 /// | relative to sigma | `η·σ_p`, of the noise that the members of the generation had |
 /// | relative to population | `η·σ_p·min(1, 10·N/n)`, for `N` members and `n` trained values |
 ///
-/// For optimizers whose steps are as long as the rate, as Adam's: relative to sigma, a value moves by about `η·σ_p` in a generation, so
-/// that the rate needs no new choice where σ, or [`NoiseScale`](crate::NoiseScale), is another one. The steps of SGD follow σ without it, with the default
-/// [`GradientScale`](crate::GradientScale).
+/// For optimizers with steps of the length of the rate, such as Adam. Relative to sigma, a value moves by about `η·σ_p` in a generation: the rate stays
+/// valid when σ or [`NoiseScale`](crate::NoiseScale) changes. The steps of SGD already follow σ with the default [`GradientScale`](crate::GradientScale).
 ///
-/// The [cosine to expect](crate::gradient_cosine()) between the estimate and the gradient is `c = √(P/(P + n))` for `P = N/2` pairs: the share of a
-/// step that goes where the fitness says. `10·N/n` is about `20·c²`: where `c` is below 0.22 steps are short, and average over more generations.
-/// [`in_relative_units`](crate::EvolutionStrategyConfig::in_relative_units) is made of it.
+/// The [expected cosine](crate::gradient_cosine()) between the estimate and the gradient is `c = √(P/(P + n))` for `P = N/2` pairs: the share of a
+/// step along the gradient. `10·N/n` is about `20·c²`: if `c` is below 0.22, steps are shorter and average over more generations.
+/// [`in_relative_units`](crate::EvolutionStrategyConfig::in_relative_units) uses this scale.
 ///
 /// [`try_init`](crate::EvolutionStrategyConfig::try_init) refuses a relative rate for ClipUp and integer AdamW, which have one rate for all
-/// parameters. Reports have `η`, and [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay) takes `η·σ`.
+/// parameters. Reports show `η`; [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay) uses `η·σ`.
 ///
 /// # Example
 ///

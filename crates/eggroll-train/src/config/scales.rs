@@ -7,17 +7,17 @@ impl EvolutionStrategyConfig {
     ///
     /// `σ_p = σ·τ_p·s_p`,
     ///
-    /// `τ_p` what σ is [relative to](crate::NoiseScale) and `s_p` the factor of the first name that matches; 1 where none does. Names are
-    /// those of [`with_roles`](Self::with_roles): paths, modules and patterns. For parts of a model in which the same σ is too much or too
-    /// little, as a head whose outputs are actions.
+    /// where σ is [relative to](crate::NoiseScale) `τ_p`, and `s_p` is the factor of the first name that matches, or 1 without a match.
+    /// Names are paths, modules and patterns, as in [`with_roles`](Self::with_roles). For parts of a model that need more or less noise
+    /// than the others, such as a head whose outputs are actions.
     ///
-    /// The factor multiplies the noise `E` of the parameter as `τ_p` does, and so its estimate: [`NoiseScale`](crate::NoiseScale) says what the
-    /// scales of estimates mean, with `τ_p·s_p` in place of `τ_p`. SGD steps by `s_p²`. Adam takes the factor out again, but for
-    /// [rates relative to sigma](crate::RateScale).
+    /// The factor multiplies the noise `E` of the parameter as `τ_p` does, and so its estimate: in [`NoiseScale`](crate::NoiseScale), read
+    /// `τ_p·s_p` in place of `τ_p`. SGD's step is multiplied by `s_p²`. Adam removes the factor again, unless [rates are relative to
+    /// sigma](crate::RateScale).
     ///
-    /// [`try_init`](Self::try_init) refuses a factor that is not above 0 or does not fit f32, a name that matches no parameter, and one that
-    /// gives a factor to a trained integer parameter, whose noise has no σ. Parameters without noise are
-    /// [frozen](Self::with_frozen) ones.
+    /// [`try_init`](Self::try_init) refuses a factor that is not above 0 or does not fit f32, and a name that matches no parameter. It also
+    /// refuses a factor for a trained integer parameter, whose noise has no σ. For no noise at all, [freeze](Self::with_frozen) the
+    /// parameter.
     ///
     /// # Example
     ///

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::sync::Arc;
 
-/// Noise scale σ by generation: a pure function, so that it needs no state.
+/// Noise scale σ by generation: a pure function without state.
 ///
-/// It is computed in f64 with additions, multiplications and divisions only, whose results IEEE 754 defines: replicas on different systems
-/// have the same σ, bit for bit. Powers and cosines of a system's library differ in the last bit. (Those of Burn's learning-rate schedules
-/// are the library's, as is what a [custom](CustomSigma) schedule calls.)
+/// It is computed in f64 with additions, multiplications and divisions only, whose results IEEE 754 defines. So replicas on different
+/// systems have the same σ, bit for bit. Powers and cosines of system libraries differ in the last bit. (Burn's learning-rate schedules
+/// use the library, and a [custom](CustomSigma) schedule may.)
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SigmaSchedule {
@@ -39,12 +39,12 @@ pub enum SigmaSchedule {
     Custom(CustomSigma),
 }
 
-/// A sigma schedule of the program: a pure function of the generation, and the name that it is saved under. Two are equal if their
-/// names are.
+/// A sigma schedule of the program: a pure function of the generation, with the name that files save. Two are equal if their names
+/// are.
 ///
 /// Files hold the name only. To continue a run, give the configuration with the function again
-/// ([`with_functions_of`](crate::EvolutionStrategyConfig::with_functions_of); checkpoints of `eggroll-run` do it with the configuration that
-/// they are given).
+/// ([`with_functions_of`](crate::EvolutionStrategyConfig::with_functions_of)). Checkpoints of `eggroll-run` take the function from the
+/// configuration that they are given.
 ///
 /// # Example
 ///
@@ -76,7 +76,7 @@ impl SigmaSchedule {
     ///
     /// # Panics
     ///
-    /// Panics if this is a custom schedule that was read from a file: no strategy can be made with it.
+    /// Panics if this is a custom schedule that was read from a file, which holds no function.
     pub fn at(&self, generation: u64) -> f64 {
         match *self {
             Self::Custom(ref custom) => match custom.0.function("sigma schedule") {
@@ -129,7 +129,7 @@ fn power(base: f64, mut n: u64) -> f64 {
     power
 }
 
-/// `½·(1 + cos π·p)` for `p` from 0 to 1, exact at both ends: the Taylor series of the first quarter, mirrored. Its first term left out
+/// `½·(1 + cos π·p)` for `p` from 0 to 1, exact at both ends: the Taylor series of the first quarter, mirrored. The first omitted term
 /// is `(π/2)²⁴/24!`, less than a rounding.
 fn half_cosine(progress: f64) -> f64 {
     let cosine = |x: f64| (1..=11).rev().fold(1.0, |rest, k| 1.0 - x * x / f64::from((2 * k - 1) * (2 * k)) * rest);
@@ -143,7 +143,7 @@ fn half_cosine(progress: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Bits from another program of the same formulas; the system's library agrees to what it promises.
+    /// Bits from another program of the same formulas; the system's library agrees within its accuracy.
     #[test]
     fn schedules_have_their_bits() {
         let exponential = SigmaSchedule::Exponential { initial: 0.1, decay: 0.99, last: None };

@@ -1,4 +1,4 @@
-//! What scores, noise and rates are counted in: builder methods.
+//! Units of scores, noise and rates: builder methods.
 
 use super::{Credit, EvolutionStrategyConfig, NoiseScale, RateScale};
 
@@ -22,11 +22,11 @@ impl EvolutionStrategyConfig {
     }
 
     /// Noise and learning rate that need no search: a [σ](crate::NoiseScale) of 2 and a [rate](crate::RateScale) of 0.6, both relative to the
-    /// population and constant. For up to ten values for each member σ is two spreads of each parameter and a step 0.6 of that; for more
-    /// of them both fall. A later `with_sigma` or `with_learning_rate` is in these units: a schedule
-    /// from 0.6 to 0 where a run ends after a known number of generations.
+    /// population and constant. Up to ten values for each member, σ is two spreads of each parameter and a step is 0.6 of that; beyond, both
+    /// fall. A later `with_sigma` or `with_learning_rate` is in these units: for a run of known length, a schedule from 0.6 to 0.
     ///
-    /// For Adam and optimizers with steps of the same length, and new models. docs/benchmarks.md compares it with settings that were searched for each task.
+    /// For new models, with Adam or an optimizer with steps of the same length. docs/benchmarks.md compares it with settings that were searched for each
+    /// task.
     ///
     /// # Example
     ///

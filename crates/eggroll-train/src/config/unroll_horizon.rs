@@ -6,8 +6,8 @@ impl EvolutionStrategyConfig {
     /// Sets how many generations are one episode: members keep their state over them
     /// ([`evaluate_with_state`](crate::Population::evaluate_with_state)) and start anew where
     /// [`resets_state`](crate::Population::resets_state) says so. A generation is then one unroll of the episode, truncated in
-    /// time, and its fitness depends on the noise of all generations since the episode began. The estimate of generation `g` takes
-    /// all of it:
+    /// time. Its fitness depends on the noise of all generations since the episode began, and the estimate of generation `g` sums
+    /// over them:
     ///
     /// `G_g = −scale·Σ_m f_m s_m Σ_t E_{m,t}`, `t` from `⌊g₀/K⌋` to `⌊g/K⌋`,
     ///
@@ -20,17 +20,17 @@ impl EvolutionStrategyConfig {
     /// | `T` | ES-Single: one draw for the episode, a sum of one term |
     /// | between | generalized PES |
     ///
-    /// With raw fitness and fixed parameters the expectation is the gradient of the unroll's fitness in the parameters of all
-    /// unrolls up to it: of the fitness smoothed by the noise for PES, the exact one for a quadratic fitness for all of them. The
-    /// plain estimate, without an episode, knows only of the parameters' influence within the unroll. Each draw that PES adds adds
-    /// variance; that of ES-Single does not grow with the unrolls.
+    /// With raw fitness and fixed parameters, the expectation is the gradient of the unroll's fitness in the parameters of all
+    /// unrolls up to it. For PES it is the gradient of the fitness smoothed by the noise; for a quadratic fitness all three are
+    /// exact. The plain estimate, without an episode, sees only the parameters' influence within the unroll. Each draw of PES adds
+    /// variance; the variance of ES-Single does not grow with the unrolls.
     ///
-    /// Noise is a pure function: the sum draws it again and stores none, so that an estimate costs as many sums as noise
-    /// generations. σ stays that of the episode's first generation. Nothing but the generation is state: a checkpoint continues
-    /// within an episode, the members' own state being saved by `save_with_state` of the checkpoints in `eggroll-run`.
+    /// Noise is a pure function: the sum draws it again and stores none, so an estimate costs one sum for each noise epoch. σ
+    /// is constant within an episode. The only state is the generation: a checkpoint continues within an episode.
+    /// `save_with_state` of the checkpoints in `eggroll-run` saves the members' own state.
     ///
-    /// [`try_init`](Self::try_init) refuses an episode that is no multiple of the shared generations, projection onto input rows,
-    /// and with integer parameters all but ES-Single.
+    /// [`try_init`](Self::try_init) refuses an episode that is not a multiple of the shared generations, and projection onto
+    /// input rows. With integer parameters it refuses all but ES-Single.
     ///
     /// # Example
     ///
@@ -77,12 +77,12 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// First generation of the horizon that a generation belongs to; itself without episodes.
+    /// First generation of the horizon that contains a generation; without episodes, the generation itself.
     pub(crate) fn unroll_start(&self, generation: u64) -> u64 {
         generation - self.unroll_horizon.map_or(0, |horizon| generation % horizon)
     }
 
-    /// σ that the schedule has for a generation: within a horizon that of its first one.
+    /// The schedule's σ for a generation; within a horizon, the σ of its first generation.
     pub(crate) fn scheduled_sigma(&self, generation: u64) -> f64 {
         self.sigma.at(self.unroll_start(generation))
     }

@@ -2,14 +2,14 @@
 
 use eggroll_core::numbers::NumberError;
 
-/// Members of as many pairs as u32 can count.
+/// Members of the largest number of pairs in u32.
 pub(crate) const MOST_MEMBERS: usize = (u32::MAX as usize).saturating_mul(2);
 
 /// Why a configuration is refused.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Antithetic pairs need an even, positive population, of pairs that u32 can count.
+    /// Antithetic pairs need an even, positive population, with a number of pairs in u32.
     #[error("the population must be even, at least 2 and at most {most}, not {0}", most = MOST_MEMBERS)]
     Population(usize),
     /// A number that f32 cannot hold, or outside the range of its field.
@@ -37,7 +37,7 @@ pub enum ConfigError {
         /// Generations of the horizon.
         horizon: u64,
     },
-    /// Votes of two with noise whose double int8 does not hold.
+    /// Votes of two with noise whose double does not fit int8.
     #[error(
         "votes in five levels with a noise table: a vote of two needs noise whose double fits int8, which entries of tables may not be; take \
          VoteLevels::Three, or noise that is drawn"

@@ -1,6 +1,6 @@
 //! Errors between replicas, with the values in them.
 
-/// Errors of a distributed run. All replicas stop with one, so that none continues alone.
+/// Errors of a distributed run. All replicas stop with an error, so none continues alone.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistributionError {
@@ -31,7 +31,7 @@ pub enum DistributionError {
         rank: usize,
         /// Its length.
         found: usize,
-        /// The length that it has to have.
+        /// The expected length.
         expected: usize,
     },
     /// Fitness of another generation.
@@ -61,9 +61,9 @@ pub enum DistributionError {
         rank: usize,
         /// The difference.
         what: &'static str,
-        /// That of the rank.
+        /// The value of the rank.
         found: String,
-        /// That of rank 0.
+        /// The value of rank 0.
         expected: String,
     },
     /// Devices that round differently, with a model of floats.

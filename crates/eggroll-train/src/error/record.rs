@@ -13,16 +13,16 @@ pub enum RecordError {
     /// A state of the learning-rate schedule that Burn cannot read.
     #[error("the state of the learning-rate schedule cannot be loaded: {0}")]
     Schedule(String),
-    /// Spreads that noise is relative to, of another strategy.
+    /// Spreads of another strategy.
     #[error("the spreads of parameters that noise is relative to cannot be loaded: {0}")]
     Spreads(String),
     /// Master weights of other parameters, or that are not numbers.
     #[error("the f32 master weights cannot be loaded: {0}")]
     Masters(String),
-    /// What other transforms remember.
+    /// The state of other transforms.
     #[error("what transforms remember cannot be loaded: {0}")]
     Transforms(String),
-    /// What was found of the rows that parameters are given, of another model.
+    /// Row checks of another model.
     #[error("the record says of {found} parameters which rows they are given, and the model has {parameters}")]
     Rows {
         /// Parameters in the record.

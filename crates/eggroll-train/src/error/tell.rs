@@ -27,7 +27,7 @@ pub enum TellError {
     /// A model with other parameters than the one the strategy was made for.
     #[error("this is not the model that the strategy was made for: {0}")]
     OtherModel(String),
-    /// A model whose values are not those that were evaluated.
+    /// A model whose values differ from the evaluated ones.
     #[error(
         "\"{0}\" had other values in evaluate than in the model given to tell: another model of its identifiers was evaluated, as a clone of \
          an earlier generation. Evaluate the model that tell is given; clones that are frozen teachers need no_grad()"
@@ -45,7 +45,7 @@ pub enum TellError {
          on a clone with no_grad(), or freeze them with with_frozen", listed(.0)
     )]
     NeverPerturbed(Vec<String>),
-    /// A noise scale that is less than f32 can hold, so that nothing would move, or so large that squares of estimates are infinite.
+    /// A noise scale below the range of f32, with which nothing would move, or so large that squares of estimates are infinite.
     #[error(
         "sigma of generation {generation} is {sigma:?}, too small or too large for estimates in f32: choose a schedule that stays from 1.2e-38 to 1e15"
     )]
@@ -67,7 +67,7 @@ pub enum TellError {
         sigma: f64,
         /// The parameter.
         path: String,
-        /// Product of its spread and its scale, as far as it has them.
+        /// Product of its spread and its scale, 1 for each that it lacks.
         factor: f64,
     },
     /// A learning rate that a schedule has made NaN, infinite or negative.
@@ -93,10 +93,10 @@ pub enum TellError {
         /// Why it learns from the mean.
         because: String,
     },
-    /// A [transform](crate::GradientTransform) that has changed more than the values of gradients and of what it remembers.
+    /// A [transform](crate::GradientTransform) that has changed more than the values of gradients and of its state.
     #[error("transform {0}: only values may change")]
     Transform(String),
-    /// A [transform](crate::GradientTransform) that remembers something, where the program makes the step.
+    /// A [transform](crate::GradientTransform) with state, where the program makes the step.
     #[error("transform \"{0}\" remembers something, which only tell updates: advance would leave it as it is")]
     Remembers(String),
     /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.

@@ -5,14 +5,14 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use std::collections::HashSet;
 
-/// Cosine of the angle between two gradients of a model, `⟨a, b⟩ / (|a|·|b|)`, over all float parameters that both have: an
-/// [`gradient`](crate::EvolutionStrategy::gradient) and that of backpropagation, for example. `None` if they have no parameter in
-/// common or one of them is 0.
+/// Cosine of the angle between two gradients of a model, `⟨a, b⟩ / (|a|·|b|)`, over all float parameters that both have. An
+/// example is an estimated [`gradient`](crate::EvolutionStrategy::gradient) and one by backpropagation. `None` if they have
+/// no parameter in common or one of them is 0.
 ///
 /// # What to expect
 ///
 /// Where the fitness is linear at the scale of σ, pair `q` contributes `x_q = E_q·⟨E_q, g⟩`, whose mean is the gradient `g`. The
-/// mean of `P` pairs has the length `E|ĝ|² = |g|²·(1 + d/P)` with `d = E|x|²/|g|² − 1`, so that
+/// mean of `P` pairs has the squared length `E|ĝ|² = |g|²·(1 + d/P)` with `d = E|x|²/|g|² − 1`, so that
 ///
 /// `cos ≈ 1 / √(1 + d/P)`.
 ///
@@ -25,7 +25,7 @@ use std::collections::HashSet;
 ///
 /// # Panics
 ///
-/// Panics if a parameter's gradients have other shapes, with both.
+/// Panics if a parameter's two gradients differ in shape, and names both shapes.
 ///
 /// # Example
 ///

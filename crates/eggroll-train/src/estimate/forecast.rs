@@ -1,4 +1,4 @@
-//! What an estimate is likely to be worth, before anything is trained.
+//! The expected quality of an estimate, before anything is trained.
 
 use crate::population::ParameterCredit;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -8,19 +8,18 @@ use eggroll_core::{ParameterTable, Role};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The cosine that an estimate can be expected to have with the gradient, of every parameter: by what it learns from, and from mean scores.
+/// The expected cosine between estimate and gradient, for every parameter: with its credit, and from mean scores.
 ///
-/// Two independent halves of the pairs, `ĝ₁` and `ĝ₂`, tell signal from noise: `E⟨ĝ₁, ĝ₂⟩` is the squared length of what they have in common,
-/// `|ĝ₁ + ĝ₂|²/4` that of the estimate, and the cosine the root of their ratio (see [`SplitHalf`](crate::SplitHalf)). The halves of an estimate
-/// by part tell the signal of mean scores too, whose own halves are mostly noise. With a cosine `c` from `N` members,
+/// Two independent halves of the pairs, `ĝ₁` and `ĝ₂`, separate signal from noise. `E⟨ĝ₁, ĝ₂⟩` is the squared length of the signal,
+/// `|ĝ₁ + ĝ₂|²/4` that of the estimate; the cosine is the root of their ratio (see [`SplitHalf`](crate::SplitHalf)). The halves of an estimate by part
+/// also give the signal of mean scores, whose own halves are mostly noise. With a cosine `c` from `N` members,
 ///
 /// `c = 1/√(1 + d/N)`,
 ///
-/// so that four times the members give about twice a small cosine, and less of a large one.
+/// so four times the members about double a small cosine, and improve a large one less.
 ///
-/// What is not in it: other data, and what a layer's rows do to other parts that nothing credits. Where scores of later steps count, the signal is that of
-/// the discounted estimate. Its
-/// [`Display`](fmt::Display) is a table.
+/// It does not account for other data, nor for uncredited effects of a layer's rows on other parts. Where scores of later steps count, the signal is that
+/// of the discounted estimate. Its [`Display`](fmt::Display) is a table.
 ///
 /// Made by [`EvolutionStrategy::forecast`](crate::EvolutionStrategy::forecast).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +32,7 @@ pub struct Forecast {
     pub all: ExpectedCosine,
 }
 
-/// What the estimate of a parameter is likely to be worth.
+/// The expected quality of a parameter's estimate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParameterForecast {
     /// The parameter.
@@ -54,7 +53,8 @@ pub struct ExpectedCosine {
 }
 
 impl ExpectedCosine {
-    /// Members that would double the cosine of the estimate as it is made, if there are any: none do above ½.
+    /// Members that would double the cosine of the estimate as it is made; `None` for a cosine above ½, which cannot
+    /// double.
     pub fn members_to_double(&self, population: usize) -> Option<usize> {
         let noise = |cosine: f64| 1.0 / (cosine * cosine) - 1.0;
         let factor = noise(self.cosine) / noise(2.0 * self.cosine);
@@ -63,7 +63,7 @@ impl ExpectedCosine {
 }
 
 impl Forecast {
-    /// Of the halves of an estimate, and of those of the estimate from mean scores.
+    /// From the halves of an estimate, and the halves of the estimate from mean scores.
     pub(crate) fn new<M: Module>(
         model: &M,
         (table, population): (&ParameterTable, usize),
@@ -89,7 +89,7 @@ impl Forecast {
 /// Squared lengths of a parameter's estimates.
 #[derive(Clone, Copy, Default)]
 struct Lengths {
-    /// What halves have in common, times 4.
+    /// The signal of the halves, times 4.
     signal: f64,
     estimate: f64,
     of_means: f64,

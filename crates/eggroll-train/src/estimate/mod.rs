@@ -24,7 +24,7 @@ use parts::{ByPart, PartWeights};
 
 impl EvolutionStrategyConfig {
     /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimizing optimizer.
-    /// `None` if all pairs are tied, so that nothing is to be learned.
+    /// `None` if all pairs are tied: there is nothing to learn.
     pub fn pair_weights(&self, fitness: &Fitness, sigma: f64) -> Option<Vec<f32>> {
         let scores = self.shaping.scores(fitness, self.population_size);
         if scores.iter().all(|score| *score == scores[0]) {
@@ -34,7 +34,7 @@ impl EvolutionStrategyConfig {
         weights.iter().any(|weight| *weight != 0.0).then_some(weights)
     }
 
-    /// [`pair_weights`](Self::pair_weights), and those of every part if some estimate is made `by_part`.
+    /// [`pair_weights`](Self::pair_weights), and the weights of every part if some estimate is made `by_part`.
     pub(crate) fn weights(&self, fitness: &Fitness, sigma: f64, by_part: bool) -> Option<PairWeights> {
         if !by_part {
             return self.pair_weights(fitness, sigma).map(|pairs| PairWeights { pairs, parts: None });
@@ -59,7 +59,7 @@ impl EvolutionStrategyConfig {
     }
 }
 
-/// What every pair counts in an estimate.
+/// The weight of every pair in an estimate.
 pub(crate) struct PairWeights {
     /// For all parts together.
     pub pairs: Vec<f32>,
@@ -74,7 +74,7 @@ impl PairWeights {
         parts.chain(&self.pairs).copied()
     }
 
-    /// The weights with those of the pairs of the other parity 0.
+    /// The weights of the pairs of one parity; 0 for the others.
     pub fn half(&self, odd: usize) -> Self {
         let count = self.pairs.len();
         let of_half = |(at, weight): (usize, &f32)| if at % count % 2 == odd { *weight } else { 0.0 };
@@ -84,8 +84,8 @@ impl PairWeights {
     }
 }
 
-/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' state was reset and
-/// by the plans for all positions of the table.
+/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' state was reset.
+/// There is a plan for each position of the table.
 pub(crate) fn gradients<M: Module>(
     model: &M,
     population: &Population,
@@ -169,7 +169,7 @@ fn by_part(
     })
 }
 
-/// The types in which the estimate of a parameter is made, which is that of held noise, and kept.
+/// The type in which the estimate of a parameter is made (the type of held noise), and the type in which it is kept.
 fn types(master_weights: bool, dtype: DType, source: &NoiseSource) -> [DType; 2] {
     match (master_weights && is_half(dtype), source) {
         (false, _) => [dtype; 2],

@@ -1,10 +1,10 @@
-//! What every pair counts in the estimate of every part.
+//! The weight of every pair in the estimate of every part.
 
 use crate::fitness::with_later_steps;
 use burn::tensor::Tensor;
 use eggroll_core::{NoiseOnRows, counters};
 
-/// What every pair counts for every part.
+/// The weight of every pair for every part.
 pub(crate) struct PartWeights {
     /// `[parts, pairs]`: the sums over parts are the weights of all parts together.
     pub own: Vec<f32>,
@@ -14,20 +14,20 @@ pub(crate) struct PartWeights {
 
 /// The weights of estimates by part: scores divided by how far the pair has moved the part.
 ///
-/// A score answers to what the noise did to its part's rows. Noise of rank 1 moves the output of a row `x` by `(x·b)·a`, from pair to pair as unevenly
-/// as the square of a normal number, and an estimate that weighs pairs by their scores listens most to those that move most. With the power
+/// A score responds to the effect of the noise on its part's rows. Rank-1 noise moves the output of a row `x` by `(x·b)·a`, whose square varies
+/// between pairs like the square of a normal number. An estimate that weighs pairs by their scores would count the largest moves most. With the power
 ///
 /// `k_tq = (1 + Σ_l p_ltq) / (1 + L)`
 ///
-/// over the `L` parameters with low-rank noise that learn by part, `p` the squared move relative to its mean and 1 for all else (and for a part that gave
-/// the parameter zeros, which nothing moves), `w_tq/k_tq` in place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr 1990, section IV). Estimates are divided by `Σp/k ÷ Σp`, so that
-/// their mean over noise stays.
+/// over the `L` parameters with low-rank noise that learn by part, `w_tq/k_tq` in place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr
+/// 1990, section IV). `p` is the squared move relative to its mean. It is 1 for all other parameters, and for a part that gave the parameter zeros, which
+/// nothing moves. Estimates are divided by `Σp/k ÷ Σp`, which keeps their mean over noise.
 pub(super) struct ByPart {
     /// The noise on the rows of the parameter at each position, if it learns by part.
     rows: Vec<Option<NoiseOnRows>>,
     /// By a part's own score, `[parts, pairs]`.
     own: Vec<f32>,
-    /// By its own score and those of later steps of its sequence.
+    /// By its own score and the scores of later steps of its sequence.
     with_later: Vec<f32>,
     /// `Σp/k ÷ Σp` of the parameter at each position that has a power.
     powers: Vec<Option<Tensor<1>>>,
@@ -36,7 +36,7 @@ pub(super) struct ByPart {
 }
 
 impl ByPart {
-    /// Of pairs of which `has_noise` says whether they are no baselines; `powers` of the rows at the same positions.
+    /// `has_noise` says which pairs are not baselines; `powers` belong to the rows at the same positions.
     pub fn new(
         weights: &PartWeights,
         has_noise: &[bool],

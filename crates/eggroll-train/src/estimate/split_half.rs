@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 /// The correlation of two independent estimates of a gradient, each from half of the pairs.
 ///
 /// With `ĝ₁ = g + n₁`, `ĝ₂ = g + n₂` and independent noise of mean 0 and the same length, `E⟨ĝ₁, ĝ₂⟩ = |g|²` and
-/// `E|ĝᵢ|² = |g|² + |n|²`, so that the cosine of the halves is `ρ ≈ |g|²/(|g|² + |n|²)`. The estimate from all pairs has half the
-/// noise: its signal-to-noise ratio is `|g|²/(½|n|²) = 2ρ/(1 − ρ)`, and its cosine with the true gradient
-/// `√(2ρ/(1 + ρ))` (the Spearman–Brown formula), which no autodiff is needed for.
+/// `E|ĝᵢ|² = |g|² + |n|²`. The cosine of the halves is thus `ρ ≈ |g|²/(|g|² + |n|²)`. The estimate from all pairs has half the noise: its
+/// signal-to-noise ratio is `|g|²/(½|n|²) = 2ρ/(1 − ρ)`. Its cosine with the true gradient is `√(2ρ/(1 + ρ))` (the Spearman–Brown
+/// formula); no autodiff is needed.
 ///
-/// The gradient is that of the data of this generation: what other data would say is not in it. In `n` dimensions ρ itself has an
-/// error of about `1/√n`.
+/// The gradient is that of this generation's data; the difference from other data is not measured. In `n` dimensions ρ itself has
+/// an error of about `1/√n`.
 ///
 /// # Example
 ///
@@ -62,7 +62,7 @@ impl SplitHalf {
         2.0 * correlation / (1.0 - correlation)
     }
 
-    /// What the cosine of the estimate from all pairs with the true gradient is likely to be, `√(2ρ/(1 + ρ))`; 0 without a positive
+    /// Expected cosine between the estimate from all pairs and the true gradient, `√(2ρ/(1 + ρ))`; 0 without a positive
     /// correlation.
     pub fn cosine(&self) -> f64 {
         let correlation = self.correlation.max(0.0);

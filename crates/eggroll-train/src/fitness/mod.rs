@@ -36,7 +36,7 @@ impl Fitness {
     ///
     /// # Panics
     ///
-    /// Panics if a score is finite and f32 cannot hold it, with the score.
+    /// Panics if a finite score does not fit f32, and names it.
     #[track_caller]
     pub fn read(scores: Tensor<1>) -> Self {
         let wide = scores.dtype() == DType::F64;
@@ -68,16 +68,16 @@ impl Fitness {
     #[track_caller]
     pub fn with_tasks(self, tasks: usize) -> Self {
         let scores = self.values.len();
-        assert!(tasks > 0 && scores.is_multiple_of(tasks), "{scores} scores are not those of {tasks} tasks");
+        assert!(tasks > 0 && scores.is_multiple_of(tasks), "{scores} scores do not fit {tasks} tasks");
         Self { tasks, steps: 1, ..self }
     }
 
-    /// Tasks, or [parts](crate::Credit#parts), that every member has a score of.
+    /// Tasks, or [parts](crate::Credit#parts), for which every member has a score.
     pub fn tasks(&self) -> usize {
         self.tasks
     }
 
-    /// This fitness as the scores of sequences: each run of so many tasks is a sequence in order of time.
+    /// This fitness as the scores of sequences: each run of `steps` tasks is a sequence in order of time.
     ///
     /// # Panics
     ///
@@ -89,7 +89,7 @@ impl Fitness {
         Self { steps, ..self }
     }
 
-    /// Steps of a sequence, 1 where tasks are in no order of time.
+    /// Steps of a sequence; 1 if tasks have no order of time.
     pub fn steps(&self) -> usize {
         self.steps
     }
@@ -151,16 +151,16 @@ impl Fitness {
         signs.iter().filter(|sign| **sign == 0).count() as f64 / signs.len().max(1) as f64
     }
 
-    /// The scores with those that are not finite replaced, and how many there were: NaN and −∞ count as the worst finite score of
-    /// their task, +∞ as its best; without any finite score all of a task are equal.
+    /// Replaces scores that are not finite, and counts them. NaN and −∞ become the worst finite score of their task, +∞ its best.
+    /// In a task without a finite score, all become equal.
     pub fn finite(&self) -> (Vec<f64>, usize) {
         let members = self.values.len() / self.tasks;
         (self.finite_by(members, None, false), self.values.iter().filter(|score| !score.is_finite()).count())
     }
 
-    /// [`finite`](Self::finite) of tasks of `members` scores each, by the group of `size` members where a rule has groups with separate data: the worst and
-    /// the best are those of the group, or of its task if the group has no finite score. Where `scaled`, groups have a scale of their own: the task's
-    /// also count where a group has equal scores, with which what is not finite would tie.
+    /// [`finite`](Self::finite) for tasks of `members` scores each. If a rule has groups of `size` members with separate data, worst and best are those
+    /// in the group, or in its task if the group has no finite score. If `scaled`, each group has its own scale. Then a group of equal scores also takes
+    /// them from the task, since replaced scores would tie with its own.
     pub(crate) fn finite_by(&self, members: usize, size: Option<usize>, scaled: bool) -> Vec<f64> {
         let mut scores: Vec<f64> = match &self.integers {
             Some(integers) => integers.iter().map(|score| f64::from(*score)).collect(),

@@ -10,11 +10,11 @@ const LEAST_ROUNDINGS: f64 = 16.0;
 /// Curvature over slope beyond which σ is likely to be too large.
 const MOST_CURVATURE: f64 = 1.0;
 
-/// How the fitness of a generation's pairs divides into slope and curvature at the scale of σ.
+/// Slope and curvature of the fitness at the scale of σ, from the pairs of a generation.
 ///
-/// The members of pair `q` are at `θ ± δ`. Where the fitness is smooth, `f(θ ± δ) = f(θ) ± ⟨g, δ⟩ + ½·δᵀHδ + …`, so that half their
-/// difference is the slope, which an estimate is made of, and what their mean has over `f(θ)` is curvature, which it is blind to.
-/// The curvature's size is measured without `f(θ)`, by how much it varies between pairs: a lower bound.
+/// The members of pair `q` are at `θ ± δ`. If the fitness is smooth, `f(θ ± δ) = f(θ) ± ⟨g, δ⟩ + ½·δᵀHδ + …`. Half their difference
+/// is the slope, from which the estimate is made; their mean minus `f(θ)` is curvature, which cancels in it. The size of the
+/// curvature is measured without `f(θ)`, by its variation between pairs: a lower bound.
 ///
 /// # Example
 ///
@@ -34,8 +34,8 @@ pub struct PairStatistics {
     pub slope: f64,
     /// Standard deviation of `½(f₊ + f₋)` over the pairs, of every task from its own mean.
     pub curvature: f64,
-    /// Mean distance of a pair's fitness values in units of the fitness's rounding to f32, `2·slope/(ε·mean |f|)`; infinite if all
-    /// fitness is 0 or fitness is integers, which are exact.
+    /// Mean distance of a pair's fitness values in units of the fitness's rounding to f32, `2·slope/(ε·mean |f|)`. Infinite if all
+    /// fitness is 0, and for integers, which are exact.
     pub roundings: f64,
 }
 
@@ -48,7 +48,7 @@ impl PairStatistics {
         let mean = |sum: f64| sum / pairs().count().max(1) as f64;
         let slope = mean(pairs().map(|pair| (0.5 * (pair[0] - pair[1])).powi(2)).sum()).sqrt();
         let middle = |pair: &[f64]| 0.5 * (pair[0] + pair[1]);
-        // Tasks differ in their means whatever the noise does.
+        // Tasks differ in their means without any noise.
         let of_task = |scores: &[f64]| {
             let count = (scores.len() / 2).max(1) as f64;
             let center = scores.chunks_exact(2).map(middle).sum::<f64>() / count;
@@ -66,11 +66,11 @@ impl PairStatistics {
         if self.curvature == 0.0 { 0.0 } else { self.curvature / self.slope }
     }
 
-    /// Whether `sigma` looks too small (more than half of the pairs tied, or pairs apart by less than 16 roundings) or too large
-    /// (curvature above slope), with the numbers that say so and what to do.
+    /// Advice if `sigma` looks too small (more than half of the pairs tied, or pairs apart by less than 16 roundings) or too
+    /// large (curvature above slope). Each hint has the numbers and what to do.
     ///
-    /// The last is no sign of a large σ where curvature is expected: pairs that are evaluated on different data have different means for
-    /// that reason alone, and on a plateau of a return in reinforcement learning slopes are small at every σ.
+    /// The last is not a sign of a large σ where curvature is expected. Pairs that are evaluated on different data differ in their means
+    /// for that reason alone. On a plateau of a return in reinforcement learning, slopes are small at every σ.
     pub fn hints(&self, sigma: f64) -> Vec<String> {
         let (tied, roundings, ratio) = (100.0 * self.tied, self.roundings, self.curvature_to_slope());
         let checks = [

@@ -16,8 +16,8 @@ pub fn fold_pairs(shaped: &[f64]) -> Vec<f64> {
 }
 
 impl Fitness {
-    /// The votes of all pairs of `members`, whose fitness is the sum of their scores over tasks: the sign of `f_{2q} − f_{2q+1}`, by its
-    /// magnitude in levels. Integer scores are compared exactly.
+    /// The votes of all pairs of `members`: the sign of `f_{2q} − f_{2q+1}`, times a level for its magnitude. The fitness of a member is
+    /// the sum of its scores over tasks; integer scores are compared exactly.
     ///
     /// # Example
     ///
@@ -65,8 +65,8 @@ impl Fitness {
     }
 
     /// The votes of all pairs of `members` for every part, `[parts, pairs]`: `f_{t,2q} − f_{t,2q+1}` in units of the pair's mean magnitude over
-    /// parts, rounded, within ±7. With `later`, of parts that are steps of a sequence, a later step counts too, by ½ for each step between.
-    /// A part of which a member has no finite score has no vote of the pair.
+    /// parts, rounded, within ±7. With `later`, of parts that are steps of a sequence, a later step counts too, by ½ for each step between. If
+    /// one of its members has no finite score for a part, a pair has no vote for it.
     ///
     /// # Example
     ///
@@ -79,13 +79,13 @@ impl Fitness {
     ///
     /// # Panics
     ///
-    /// Panics if the members are odd, or the scores not of so many.
+    /// Panics if `members` is odd, or the scores do not belong to this many members.
     #[track_caller]
     pub fn part_votes(&self, members: usize, later: bool) -> Vec<i8> {
         let parts = self.tasks();
         assert!(
             members > 0 && members.is_multiple_of(2) && self.values().len() == parts * members,
-            "votes by part: {} scores of {parts} parts are not those of pairs of {members} members",
+            "votes by part: {} scores of {parts} parts do not fit pairs of {members} members",
             self.values().len()
         );
         let pairs = members / 2;
@@ -105,8 +105,8 @@ impl Fitness {
         differences.iter().enumerate().map(vote).collect()
     }
 
-    /// `sign(f_{2q} − f_{2q+1})` of every pair of `members`, whose fitness is the sum of their scores over tasks: the votes of
-    /// integer parameters. Integer scores are compared exactly.
+    /// `sign(f_{2q} − f_{2q+1})` of every pair of `members`: the votes of integer parameters. The fitness of a member is the
+    /// sum of its scores over tasks; integer scores are compared exactly.
     pub fn pair_signs(&self, members: usize) -> Vec<i8> {
         fn signs<T: PartialOrd + Sum<T> + Copy>(scores: &[T], members: usize) -> Vec<i8> {
             let fitness = |m: usize| scores[m..].iter().step_by(members).copied().sum::<T>();
@@ -123,7 +123,7 @@ impl Fitness {
     }
 }
 
-/// A vote of this sign, by whether its magnitude reaches quarters of the mean.
+/// A vote of this sign; `reaches` says whether its magnitude is at least so many quarters of the mean.
 fn level(levels: VoteLevels, sign: i8, reaches: impl Fn(i128) -> bool) -> i8 {
     sign * match levels {
         VoteLevels::Sign => 1,
@@ -132,7 +132,7 @@ fn level(levels: VoteLevels, sign: i8, reaches: impl Fn(i128) -> bool) -> i8 {
     }
 }
 
-/// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of so many steps.
+/// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of `steps` steps.
 pub(crate) fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
     let mut sums = own.to_vec();
     for sequence in sums.chunks_mut(steps * pairs) {

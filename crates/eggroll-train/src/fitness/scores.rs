@@ -5,7 +5,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
 use std::fmt::Display;
 
-/// Scores of members, one for each or several, higher is better.
+/// Scores of members, one or several for each; higher is better.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a score of members",
     note = "return a Tensor<1>, a Tensor<1, Int>, a Tensor<2> of [members, parts], a Tensor<3> of [members, sequences, steps], a Vec<f32> or a Vec<i32>; convert f64 by `as f32`",
@@ -19,7 +19,7 @@ pub trait Scores: Send + Sized {
     ///
     /// # Panics
     ///
-    /// Panics if a score does not fit [`Fitness`]: an integer of more than 32 bits, or a finite number that f32 cannot hold.
+    /// Panics if a score does not fit [`Fitness`]: an integer of more than 32 bits, or a finite number outside f32.
     #[track_caller]
     fn read(chunks: Vec<Self>) -> Fitness;
 }
@@ -59,7 +59,7 @@ impl Scores for Tensor<3> {
     }
 }
 
-/// Exact scores of any integer type, whose values 32 bits hold.
+/// Exact scores of any integer type; their values must fit 32 bits.
 impl Scores for Tensor<1, Int> {
     fn shape(&self) -> Vec<usize> {
         self.dims().to_vec()
@@ -67,7 +67,7 @@ impl Scores for Tensor<1, Int> {
 
     fn read(chunks: Vec<Self>) -> Fitness {
         let data = to_host(Tensor::cat(chunks, 0));
-        // No other type has values that 64 bits with a sign do not hold.
+        // The values of all other types fit signed 64 bits.
         let scores: Vec<i32> = match data.dtype() {
             DType::U64 => data.iter::<u64>().enumerate().map(exact).collect(),
             _ => data.iter::<i64>().enumerate().map(exact).collect(),

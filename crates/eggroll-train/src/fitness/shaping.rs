@@ -11,16 +11,16 @@ use serde_json::json;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How scores become the weights `f` of the estimate. Every rule maps equal scores to equal weights, so a constant
+/// How scores become the weights `f` of the estimate. Every rule maps equal scores to equal weights: a constant
 /// fitness cancels in every pair.
 ///
-/// Where members have answered several tasks, each task's scores are shaped alone and a member's weight is the mean over
-/// tasks ([`shape_tasks`](Self::shape_tasks)): no task counts more because its scores are larger. Where weights learn
+/// With several tasks, each task's scores are shaped alone and a member's weight is the mean over tasks
+/// ([`shape_tasks`](Self::shape_tasks)). So no task counts more because its scores are larger. If weights learn
 /// [by part](crate::Credit#shaping), [`Standardized`](Self::Standardized) has one deviation for all parts.
 ///
-/// An estimate takes one weight for each mirrored (antithetic) pair, `f₊ − f₋` ([`fold_pairs`](crate::fold_pairs())). What a rule takes
-/// from both members of a pair alike, as a mean or the score of a baseline, has no part in it. Groups are consecutive members; they hold
-/// whole pairs, and so have an even size.
+/// An estimate takes one weight for each mirrored (antithetic) pair, `f₊ − f₋` ([`fold_pairs`](crate::fold_pairs())). A term that a rule
+/// subtracts from both members of a pair, such as a mean or the score of a baseline, cancels. Groups are consecutive members; they hold
+/// whole pairs, so their size is even.
 ///
 /// # Example
 ///
@@ -41,26 +41,28 @@ use std::sync::Arc;
 pub enum FitnessShaping {
     /// `f` unchanged.
     Raw,
-    /// `(f − mean) / √(var + (ε·rms)²)`, population variance, `ε = 2⁻²⁰`: the z-score (standard score) without a scale of its own, as `ε` is
-    /// relative to the root mean square of the scores. For [credit by part](crate::Credit) one deviation counts for all parts.
+    /// `(f − mean) / √(var + (ε·rms)²)`, population variance, `ε = 2⁻²⁰`: the z-score (standard score). It is independent of the scale of
+    /// the fitness, as `ε` is relative to the root mean square of the scores. For [credit by part](crate::Credit) one deviation counts for
+    /// all parts.
     ///
-    /// `ε` is eight roundings of f32: scores that differ by roundings only have small weights, and equal scores have none.
+    /// `ε` is eight roundings of f32: scores that differ only by roundings have small weights, and equal scores have
+    /// weight 0.
     #[default]
     Standardized,
-    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES). For reproduction: 1e-5 is absolute, so that weights shrink with
-    /// the fitness' standard deviation, to 0.95 of [`Standardized`](Self::Standardized) at 1e-2, 0.30 at 1e-3 and 0.03 at 1e-4.
+    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES). For reproduction: 1e-5 is absolute, so weights shrink with the
+    /// fitness' standard deviation. They are 0.95 of [`Standardized`](Self::Standardized) at 1e-2, 0.30 at 1e-3 and 0.03 at 1e-4.
     ZScore,
     /// `(f − mean) / (std + 1e-8)`, sample standard deviation (as PyTorch computes it).
     SampleZScore,
-    /// `(f − mean of its group) / √(var of all + 1e-5)` (HyperscaleES). For reproduction only: the mean of a group cancels in its pairs
-    /// and the deviation is that of all scores, so that every pair has the weight of [`ZScore`](Self::ZScore).
+    /// `(f − mean of its group) / √(var of all + 1e-5)` (HyperscaleES). For reproduction only: the mean of a group cancels in its
+    /// pairs, and the deviation is taken over all scores. Every pair thus has the weight of [`ZScore`](Self::ZScore).
     GroupZScore {
         /// Members of a group: even; divides the population.
         size: usize,
     },
     /// [`Standardized`](Self::Standardized) within each group: the group-relative advantage of GRPO (Shao et al., arXiv 2402.03300). For
-    /// groups with separate data or starting states: none counts more because its scores are larger. In groups of two all weights are
-    /// about ±1: [`PairSign`](Self::PairSign) with another scale.
+    /// groups with separate data or starting states: no group counts more because its scores are larger. In groups of two all weights
+    /// are about ±1: [`PairSign`](Self::PairSign) with another scale.
     GroupStandardized {
         /// Members of a group: even; divides the population.
         size: usize,
@@ -71,29 +73,29 @@ pub enum FitnessShaping {
     ///
     /// `u_i = max(0, ln(N/2 + 1) − ln i) / Σ_j max(0, ln(N/2 + 1) − ln j) − 1/N`,
     ///
-    /// ties share the mean of theirs (Wierstra et al., "Natural Evolution Strategies", JMLR 15, 2014, section 3.1). The best count most and the
-    /// lower half is alike: a pair of two members of it has no weight. Weights are of the size `1/N`, those of
-    /// [`CenteredRank`](Self::CenteredRank) of 1: where steps follow the length of the estimate, as SGD's, raise the learning rate.
+    /// ties share the mean of their utilities (Wierstra et al., "Natural Evolution Strategies", JMLR 15, 2014, section 3.1). The best count
+    /// most. The lower half is equal: a pair with both members in it has weight 0. Weights have the size `1/N`, where
+    /// [`CenteredRank`](Self::CenteredRank) has 1. Raise the learning rate if steps follow the length of the estimate, as SGD's do.
     Utilities,
-    /// Only the `pairs` pairs with the largest `max(f₊, f₋)` count; all others have the weight 0 (Mania, Guy and Recht, "Simple random search
-    /// provides a competitive approach to reinforcement learning", NeurIPS 2018, arXiv 1803.07055, section 3.3 and Algorithm 2: ARS with
-    /// `b < N/2`). Of pairs that tie at the border those of lower number count.
+    /// Only the `pairs` pairs with the largest `max(f₊, f₋)` count; all others have the weight 0. If pairs tie at the border, those with
+    /// lower numbers count. This is ARS with `b < N/2` (Mania, Guy and Recht, "Simple random search provides a competitive approach to
+    /// reinforcement learning", NeurIPS 2018, arXiv 1803.07055, section 3.3 and Algorithm 2).
     ///
-    /// The `2·pairs` scores that count are [`Standardized`](Self::Standardized) among themselves, so that a pair has the paper's weight
-    /// `(f₊ − f₋)/σ_R`, `σ_R` the standard deviation of these scores. The scale of the estimate stays that of the whole population: ARS's mean over
-    /// the pairs that count is `N/(2·pairs)` times as long.
+    /// The `2·pairs` scores that count are [`Standardized`](Self::Standardized) among themselves: a pair has the paper's weight `(f₊ − f₋)/σ_R`,
+    /// `σ_R` the standard deviation of these scores. The scale of the estimate is still that of the whole population: ARS's mean over the pairs
+    /// that count is `N/(2·pairs)` times as long.
     TopPairs {
         /// Pairs that count: from 1 to half of the population.
         pairs: usize,
     },
-    /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign. Lion and Muon discard the size of the
-    /// estimate once more.
+    /// `±½·sign(f₊ − f₋)` for the members of a pair: its folded weight is the sign. Lion and Muon also discard the size of the
+    /// estimate.
     PairSign,
-    /// `(f − f₀) / (std + 1e-8)` in groups of consecutive members, `f₀` the first score of the group and the standard deviation that
-    /// of the group's population; 0 for its first two members, which the noiser of the same name
-    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves unperturbed (HyperscaleES). For reproduction only:
-    /// `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so that only the deviation of the group is left of it, which
-    /// [`GroupStandardized`](Self::GroupStandardized) has without baselines. A group whose scores differ by roundings has full weight here.
+    /// `(f − f₀) / (std + 1e-8)` in groups of consecutive members, with the first score `f₀` and the population standard deviation of the
+    /// group (HyperscaleES). The first two members of a group have weight 0: the noiser of the same name
+    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves them unperturbed. For reproduction only:
+    /// `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so only the division by the group's deviation remains. [`GroupStandardized`](Self::GroupStandardized) has
+    /// that without baselines. A group whose scores differ only by roundings has full weight here.
     BaselineSubtraction {
         /// Members of a group: even, at least 4; divides the population.
         size: usize,
@@ -102,12 +104,12 @@ pub enum FitnessShaping {
     Custom(CustomShaping),
 }
 
-/// A fitness shaping of the program: a pure function from the scores of all members, of one task, to as many weights, and the name
-/// that it is saved under. Two are equal if their names are. Scores are finite; members `2q` and `2q + 1` are a pair.
+/// A fitness shaping of the program, with the name that files save. It is a pure function from the scores of all members in one
+/// task to one weight for each. Two are equal if their names are. Scores are finite; members `2q` and `2q + 1` are a pair.
 ///
 /// Files hold the name only. To continue a run, give the configuration with the function again
-/// ([`with_functions_of`](crate::EvolutionStrategyConfig::with_functions_of); checkpoints of `eggroll-run` do it with the configuration that
-/// they are given).
+/// ([`with_functions_of`](crate::EvolutionStrategyConfig::with_functions_of)). Checkpoints of `eggroll-run` take the function from the
+/// configuration that they are given.
 ///
 /// # Example
 ///
@@ -155,7 +157,7 @@ impl From<CustomShaping> for FitnessShaping {
     }
 }
 
-/// The rule of that name, as in configuration files; the size of its groups, or the number of its pairs, follows a colon. Hyphens count as underscores.
+/// The rule of that name, as in configuration files. The group size, or the number of pairs, follows a colon; hyphens count as underscores.
 impl FromStr for FitnessShaping {
     type Err = ConfigError;
 
@@ -175,8 +177,10 @@ impl FitnessShaping {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::SplitPair`] if groups are not of whole pairs, [`ConfigError::Group`] if they do not divide the population,
-    /// [`Error::Noiser`] if they have no pair apart from their baselines, [`ConfigError::TopPairs`] if no pair counts or more than there are.
+    /// - [`ConfigError::SplitPair`] if groups do not hold whole pairs,
+    /// - [`ConfigError::Group`] if they do not divide the population,
+    /// - [`Error::Noiser`] if they have no pair apart from their baselines,
+    /// - [`ConfigError::TopPairs`] if no pair counts, or more than there are.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
         match (self, self.group()) {
             (Self::Custom(custom), _) => Ok(custom.0.function("fitness shaping").map(drop)?),
@@ -222,8 +226,8 @@ impl FitnessShaping {
         }
     }
 
-    /// The scores of a fitness of `members` as this rule takes them, all of them finite: NaN and −∞ count as the worst of their task, +∞ as its
-    /// best, and under a rule of [groups](Self::group) as those of their group, if it has a finite score.
+    /// The input of this rule: the scores of a fitness of `members`, all finite. NaN and −∞ become the worst score of their task, +∞ the best.
+    /// Under a rule of [groups](Self::group), the worst and best of the group count, if it has a finite score.
     pub fn scores(&self, fitness: &Fitness, members: usize) -> Vec<f64> {
         let scaled = matches!(self, Self::GroupStandardized { .. });
         fitness.finite_by(members, self.group(), scaled)
@@ -234,7 +238,7 @@ impl FitnessShaping {
     ///
     /// # Panics
     ///
-    /// Panics if the scores are not those of whole tasks.
+    /// Panics if the scores are not a multiple of `members`.
     ///
     /// # Example
     ///
@@ -249,7 +253,7 @@ impl FitnessShaping {
         let tasks = scores.len() / members.max(1);
         assert!(
             tasks > 0 && scores.len() == tasks * members,
-            "{} scores are not those of whole tasks to {members} members",
+            "{} scores do not fit whole tasks of {members} members",
             scores.len()
         );
         let mut sums = self.shape(&scores[..members]);
@@ -260,7 +264,7 @@ impl FitnessShaping {
         sums
     }
 
-    /// Weights of every part for [credit by part](crate::Credit#shaping), whose mean over parts counts: `[parts, members]`.
+    /// Weights of every part for [credit by part](crate::Credit#shaping), `[parts, members]`; their mean over parts counts.
     pub(crate) fn shape_parts(&self, scores: &[f64], members: usize) -> Vec<f64> {
         let parts = scores.len() / members;
         let shaped: Vec<f64> = match self {
@@ -304,7 +308,8 @@ fn standardized(scores: &[f64]) -> Vec<f64> {
     scores.iter().map(weight).collect()
 }
 
-/// [`standardized`] with one deviation for all parts, that within them: a part whose scores differ more than others' has more say.
+/// [`standardized`] with one deviation for all parts, taken within parts: a part whose scores differ more than others' has more
+/// weight.
 fn standardized_parts(scores: &[f64], members: usize) -> Vec<f64> {
     let squares: f64 = scores.iter().map(|score| score * score).sum();
     let within: f64 = scores.chunks(members).map(sum_of_squares).sum();

@@ -1,6 +1,6 @@
 //! The rule of augmented random search: only the best pairs count.
 
-/// The `pairs` pairs with the largest `max(f₊, f₋)`, of equal ones those of lower number, shaped among themselves; 0 for all others.
+/// Shapes the `pairs` pairs with the largest `max(f₊, f₋)` among themselves; 0 for all others. Ties go to the lower number.
 pub(super) fn top_pairs(scores: &[f64], pairs: usize, shape: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
     // −0 and 0 are equal scores, which total_cmp tells apart.
     let best: Vec<f64> =

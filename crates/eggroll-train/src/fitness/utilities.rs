@@ -1,9 +1,9 @@
-//! Utilities of natural evolution strategies: weights by rank, of which the upper half of the members has nearly all.
+//! Utilities of natural evolution strategies: weights by rank, nearly all of them on the upper half of the members.
 
 use eggroll_core::elementary::ln;
 
-/// `u_i = max(0, ln(N/2 + 1) − ln i) / Σ_j max(0, ln(N/2 + 1) − ln j) − 1/N` for the `i`-th best of `N` scores; those that tie share the mean of
-/// their utilities.
+/// `u_i = max(0, ln(N/2 + 1) − ln i) / Σ_j max(0, ln(N/2 + 1) − ln j) − 1/N` for the `i`-th best of `N` scores; ties share the mean of their
+/// utilities.
 pub(super) fn utilities(scores: &[f64]) -> Vec<f64> {
     let n = scores.len() as f64;
     let by_rank: Vec<f64> = (1..=scores.len()).map(|i| ln(((n / 2.0 + 1.0) / i as f64).max(1.0))).collect();

@@ -1,12 +1,12 @@
 //! The memory that is available to a process on Linux.
 //!
-//! Lines that cannot be read are passed over: a limit that is not known does not hide those that are.
+//! Lines that cannot be read are skipped: an unknown limit does not hide the known ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes that this process may still take: the least of what the system has available, what every control group around the process
-/// leaves, and what its address space may grow by. `None` if nothing is known.
+/// Bytes that this process may still allocate. It is the minimum of the system's available memory, the room in every control
+/// group around the process, and the room in its address space. `None` if nothing is known.
 pub(super) fn left() -> Option<u64> {
     left_below(Path::new("/"))
 }
@@ -34,7 +34,7 @@ fn address_space(limits: &str) -> Option<u64> {
     limit.split_whitespace().next()?.parse().ok()
 }
 
-/// Which files say what a control group may take.
+/// The files that hold the limits of a control group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum CgroupVersion {
     One,
@@ -49,8 +49,8 @@ struct Group {
 }
 
 impl Group {
-    /// Bytes that the group leaves, if it has a limit. Cached files count towards what a group uses, but not here: they go when memory
-    /// is needed.
+    /// Bytes left below the group's limit, if it has one. Cached files count as used memory in a group, but not here: they are dropped
+    /// when memory is needed.
     fn left(&self, root: &Path) -> Option<u64> {
         let folder = root.join(self.folder.strip_prefix("/").unwrap_or(&self.folder));
         let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
@@ -62,7 +62,7 @@ impl Group {
         };
         let (limit, used, cached) = match self.version {
             CgroupVersion::One => {
-                // Also those of groups that a container does not see.
+                // Also the limits of groups that a container does not see.
                 let limits = [number("memory.limit_in_bytes"), statistic("hierarchical_memory_limit")];
                 let limit = limits.into_iter().flatten().min();
                 (limit, number("memory.usage_in_bytes"), ["total_inactive_file", "total_active_file"])
@@ -124,7 +124,7 @@ impl Hierarchy {
     }
 }
 
-/// A path with `\040` and the like as what they stand for.
+/// A path with escapes such as `\040` decoded.
 fn unescaped(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();

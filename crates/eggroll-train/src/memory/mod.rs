@@ -7,11 +7,11 @@ use crate::config::EvolutionStrategyConfig;
 use crate::error::MemoryError;
 use eggroll_core::{NoiseSourceConfig, ParameterTable};
 
-/// Rows that a member is expected to have at most, where nothing is known yet.
+/// Largest expected number of rows of a member, before anything is measured.
 const USUAL_ROWS: u64 = 1024;
 
-/// Bytes that may be used: what is configured, or for models in host memory what Linux says is left, by its memory, by
-/// control groups and by the limit of the address space, and for others the memory of their device, if it says.
+/// Bytes that may be used: as configured, else by where the model is. In host memory, Linux says what memory, control
+/// groups and the limit of the address space leave. Otherwise it is the memory of the device, if known.
 pub(crate) fn limit(config: &EvolutionStrategyConfig, table: &ParameterTable) -> Option<u64> {
     config.memory_limit.or_else(|| if table.is_on_host() { left() } else { table.device_memory() })
 }
@@ -24,7 +24,7 @@ fn left() -> Option<u64> {
     None
 }
 
-/// Refuses noise, and a configured chunk, that can be seen not to fit before anything is evaluated.
+/// Refuses noise and a configured chunk that do not fit, before anything is evaluated.
 pub(crate) fn check(config: &EvolutionStrategyConfig, table: &ParameterTable, limit: u64) -> Result<(), MemoryError> {
     check_pair_noise(table, limit)?;
     check_held_noise(config, table, limit)?;
@@ -87,7 +87,7 @@ impl Chunk {
         Err(MemoryError::Chunk { members, side_by_side, needed, limit, fits: (fits - fits % 2) as usize })
     }
 
-    /// Whether a chunk may not fit, where all that is known is what one row of a member takes at least.
+    /// Whether a chunk may not fit, from a lower bound for one row of a member.
     pub fn is_risky(self, members: usize) -> bool {
         self.bytes(members).saturating_mul(USUAL_ROWS) > self.limit
     }

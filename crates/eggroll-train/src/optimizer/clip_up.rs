@@ -6,10 +6,10 @@ use burn::config::Config;
 use burn::optim::{ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource};
 use burn::tensor::{Device, Tensor};
 
-/// Settings of ClipUp, made for evolution strategies: the length of an estimate says little, so only its direction counts.
+/// Settings of ClipUp, made for evolution strategies: only the direction of an estimate counts, as its length says little.
 ///
-/// `v ← m·v + α·g/|g|`, then `v ← v·min(1, v_max/|v|)` and `θ ← θ − v`, with the learning rate `α`; norms are those of all trained
-/// parameters together, as in the paper. In any other [`ModuleOptimizer`] they are each parameter's own.
+/// `v ← m·v + α·g/|g|`, then `v ← v·min(1, v_max/|v|)` and `θ ← θ − v`, with the learning rate `α`. Norms are taken over all
+/// trained parameters together, as in the paper. In any other [`ModuleOptimizer`] each parameter has its own norm.
 ///
 /// The paper's advice: choose the largest speed `v_max` for the problem, `α = v_max/2` and a momentum of 0.9. Both are the
 /// [defaults](crate::OptimizerConfig::default_rate).
@@ -38,7 +38,7 @@ pub struct ClipUpConfig {
 }
 
 impl ClipUpConfig {
-    /// The optimizer of a module's parameters, each by itself.
+    /// The optimizer of a module, with norms by parameter.
     pub fn init(&self) -> ModuleOptimizer {
         ModuleOptimizer::from(ClipUp { momentum: self.momentum, max_speed: self.max_speed })
     }

@@ -1,4 +1,4 @@
-//! A step over all parameters as one vector: for optimizers whose norms are those of the whole.
+//! A step over all parameters as one vector: for optimizers with one norm over all of them.
 
 use super::stepped::stepped;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// The identifier of the vector, in the optimizer's record.
 const VECTOR: u64 = 0;
 
-/// Strings all parameters that have a gradient together, in f32 on the first one's device, and steps on them.
+/// Concatenates all parameters that have a gradient, in f32 on the first one's device, and steps on them.
 pub(super) fn step<M: Module>(
     steps: &mut ModuleOptimizer,
     rate: ModuleLearningRate,

@@ -5,19 +5,19 @@ use crate::error::ConfigError;
 use burn::config::Config;
 use burn::optim::{AdamW, AdamWConfig, ModuleOptimizer};
 
-/// Settings of the hybrid for Q-EGGROLL: in place of the threshold that moves weights of strong votes by one, AdamW adds up what votes say
-/// over generations, with the strategy's learning rate.
+/// Settings of the hybrid for Q-EGGROLL. Q-EGGROLL moves weights by one where votes exceed a threshold; here AdamW adds up votes over
+/// generations instead, with the strategy's learning rate.
 ///
 /// With the votes `Z` of a weight `w` ([`sum_votes`](eggroll_core::ops::integer::sum_votes)), `g = −Z`:
 ///
 /// `m ← β₁·m + (1 − β₁)·g`, `v ← β₂·v + (1 − β₂)·g²`, `a ← a − α·(m̂/(√v̂ + ε) + λ·w)`
 ///
-/// with the moments' bias corrected, and no decay (λ = 0) of vectors: gains begin at 16, not at 0. Where `|a| ≥ ½` the weight moves by one
-/// in the direction of `a`, saturated at ±127, and the unit is taken from `a`: the weight is `w + a` to the nearest. A learning rate of 0.1 moves a
-/// weight by one in ten generations of unanimous votes. No weight moves by more than one in a generation: what is left of a rate above 1 stays in `a`.
+/// with bias-corrected moments, and no decay (λ = 0) of vectors, as gains begin at 16, not at 0. Where `|a| ≥ ½` the weight moves by one in the
+/// direction of `a`, saturated at ±127, and that unit is subtracted from `a`. So the weight is `w + a` to the nearest. A learning rate of 0.1 moves a
+/// weight by one in ten generations of unanimous votes. No weight moves by more than one in a generation: the remainder of a larger step stays in `a`.
 ///
-/// Moments and accumulators take twelve bytes for each weight of one; they are part of a checkpoint. Float operations round: unlike
-/// the update by threshold, results may differ from one backend to another.
+/// Moments and accumulators take twelve bytes for each one-byte weight; they are part of a checkpoint. Float operations round:
+/// unlike the update by threshold, results may differ from one backend to another.
 ///
 /// # Example
 ///
@@ -72,7 +72,7 @@ impl IntegerAdamWConfig {
         ModuleOptimizer::from(Integers { optimizer: self.steps(), weight_decay: self.weight_decay })
     }
 
-    /// What accumulators add up.
+    /// The steps that accumulators add up.
     pub(super) fn steps(&self) -> AdamW {
         let adam = AdamWConfig::new().with_beta_1(self.beta_1).with_beta_2(self.beta_2).with_epsilon(self.epsilon);
         adam.with_weight_decay(0.0).build()

@@ -7,10 +7,11 @@ use burn::config::Config;
 use burn::optim::ModuleOptimizer;
 use burn::optim::momentum::MomentumConfig;
 
-/// Settings of [`IntegerAdamWConfig`]'s accumulators under Muon: matrices add up its orthogonal steps, which are as long as AdamW's, and vectors AdamW's.
+/// Settings of [`IntegerAdamWConfig`]'s accumulators under Muon: matrices add up Muon's orthogonal steps, scaled to the length of AdamW's, and vectors
+/// AdamW's steps.
 ///
-/// For matrices that learn [by part](crate::Credit#parts), whose votes are worth the direction; a learning rate of 1 moves a weight by about 0.2 in a
-/// generation. Its products are of floats: other instruction sets and devices may round them otherwise, and weights differ then.
+/// For matrices that learn [by part](crate::Credit#parts), whose votes are precise enough for an orthogonal step. A learning rate of 1 moves a weight
+/// by about 0.2 in a generation. Its products are of floats: other instruction sets and devices may round them differently, and weights then differ.
 ///
 /// # Example
 ///

@@ -4,7 +4,8 @@ use burn::optim::{Optimizer, RecordState, StateSink, StateSource, join_path};
 use burn::tensor::{Device, Tensor};
 use eggroll_core::integer::INT8_LIMIT;
 
-/// The steps of `optimizer` add up in accumulators, of whose parameters the integers are the nearest.
+/// The steps of `optimizer` add up in accumulators; the integers are the accumulated parameters, rounded to the
+/// nearest.
 #[derive(Clone)]
 pub(super) struct Integers<O> {
     /// Without weight decay: that would be the accumulators'.

@@ -1,6 +1,6 @@
-//! Optimizers on estimated gradients: burn-optim's, and others in the same form, so that its machinery keeps their state.
+//! Optimizers on estimated gradients: burn-optim's, and others in the same form, whose state its machinery keeps.
 //!
-//! burn's module optimizer only takes parameters on an autodiff device. Models here are never on one: their parameters
+//! burn's module optimizer requires parameters on an autodiff device. Models here are never on one: their parameters
 //! are lifted for the step and lowered again, which moves no data.
 
 mod clip_up;
@@ -35,7 +35,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
-/// Far below the gradients that estimates are at a small σ. Burn's 1e-5 is not.
+/// Far below the size of estimates at a small σ. Burn's 1e-5 is not.
 const EPSILON: f32 = 1e-8;
 
 /// The registry: a line for each optimizer, with the setting whose default is not Burn's.
@@ -47,13 +47,13 @@ macro_rules! optimizers {
         ///
         /// By name, in files and by default, optimizers that divide by a running size of gradients have an epsilon of 1e-8. Burn's own
         /// `AdamConfig::new()`, `AdamWConfig::new()`, `RmsPropConfig::new()` and `AdaGradConfig::new()` have 1e-5, and a value that is given in
-        /// code stays as it is. An estimate is small where σ is: with the default [scale](crate::GradientScale) the standard deviation of
-        /// its values is σ under standardized fitness and 0.29·σ under ranks. At σ 1e-3, with ranks and a projection that leaves a 64th of
-        /// the dimensions, it is 3.6e-5, and 1e-5 makes the steps of Adam 22 % shorter.
+        /// code stays as it is. An estimate is small where σ is. With the default [scale](crate::GradientScale) the standard deviation of its
+        /// values is σ under standardized fitness and 0.29·σ under ranks. At σ 1e-3, with ranks and a projection that leaves a 64th of the
+        /// dimensions, it is 3.6e-5, and 1e-5 makes the steps of Adam 22 % shorter.
         ///
         /// # Other settings
         ///
-        /// Those of burn-optim have Burn's defaults; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
+        /// Optimizers of burn-optim have Burn's defaults. Their `grad_clipping` clips the gradient of each parameter by value or norm;
         /// [`with_clip_norm`](crate::EvolutionStrategyConfig::with_clip_norm) clips all of them together. Frozen parameters have no
         /// gradient and never change, also with weight decay.
         ///
@@ -150,7 +150,7 @@ optimizers! {
     "clip_up" => ClipUp(ClipUpConfig),
     /// AdamW on the votes of integer parameters.
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
-    /// Muon on the votes of integer matrices, AdamW on those of vectors.
+    /// Muon on the votes of integer matrices, AdamW on the votes of vectors.
     "integer_muon" => IntegerMuon(IntegerMuonConfig),
 }
 
@@ -173,9 +173,8 @@ fn unknown(name: &str) -> ConfigError {
 }
 
 impl OptimizerConfig {
-    /// The learning rate of a strategy that is given none: a start, for the default σ of 0.02 and the default
-    /// [scale](crate::GradientScale) of the estimate. A fitness that says nothing then moves a value by a hundredth to about half of σ in
-    /// a generation.
+    /// The default learning rate of a strategy: a start, for the default σ of 0.02 and the default [scale](crate::GradientScale) of the
+    /// estimate. Under a fitness without information, a value then moves by a hundredth to about half of σ in a generation.
     ///
     /// | optimizer | rate | |
     /// |---|---|---|
@@ -209,7 +208,7 @@ impl OptimizerConfig {
         }
     }
 
-    /// Whether it moves integer parameters, which it is for, and float ones it is not.
+    /// Whether it is an optimizer of integer parameters; it moves no float parameters.
     pub fn moves_integers(&self) -> bool {
         matches!(self, Self::IntegerAdamW(_) | Self::IntegerMuon(_))
     }
@@ -224,7 +223,7 @@ impl OptimizerConfig {
         Optimizer { steps: self.steps(), over }
     }
 
-    /// Checks settings that no optimizer can be built from, or that make NaN of parameters.
+    /// Refuses settings from which no optimizer can be built, or which turn parameters into NaN.
     ///
     /// # Errors
     ///
@@ -262,8 +261,8 @@ enum Over {
 }
 
 impl Optimizer {
-    /// One step on `model`; gradients on its own device, by parameter. Parameters without a gradient stay as they are,
-    /// whatever the weight decay. Tied fields, which share an identifier, take one step and have the value of the first one after it.
+    /// One step on `model`, with gradients by parameter on its own device. Parameters without a gradient do not change, also with
+    /// weight decay. Tied fields, which share an identifier, take one step; all then have the value of the first.
     pub fn step<M: Module>(&mut self, rate: impl Into<ModuleLearningRate>, model: M, gradients: GradientsParams) -> M {
         let tied = tied::tied(&model, &gradients);
         let model = match self.over {

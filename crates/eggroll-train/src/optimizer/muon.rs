@@ -8,9 +8,9 @@ use burn::optim::{
 };
 use burn::tensor::{Device, Tensor};
 
-/// Settings of Muon, whose updates are orthogonal matrices: for parameters of two axes. All others, as biases, gains and the kernels of
-/// convolutions, go to AdamW. Both have the same learning rate, that of AdamW: by default matrices have
-/// [`AdjustLrFn::MatchRmsAdamW`](burn::optim::AdjustLrFn), which makes it fit. `MuonConfig::new()` has `Original`, which takes about 0.02.
+/// Settings of Muon, whose updates are orthogonal matrices: for parameters of two axes. All others, such as biases, gains and the kernels
+/// of convolutions, go to AdamW. Both have the same learning rate, in AdamW's scale: by default matrices have
+/// [`AdjustLrFn::MatchRmsAdamW`](burn::optim::AdjustLrFn), which adjusts it. `MuonConfig::new()` has `Original`, which needs about 0.02.
 ///
 /// # References
 ///

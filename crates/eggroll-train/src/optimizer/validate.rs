@@ -1,5 +1,5 @@
-//! Settings that burn-optim's types allow and its optimizers do not: refused before they panic, never end, or make NaN of
-//! parameters.
+//! Refuses settings that burn-optim's types allow but with which its optimizers panic, never end, or turn parameters into
+//! NaN.
 
 use crate::error::ConfigError;
 use burn::optim::{AdafactorConfig, MuonConfig};

@@ -1,4 +1,4 @@
-//! How many members are evaluated at a time, and whether their noise is held: by the memory that there is.
+//! How many members are evaluated at a time, and whether their noise is held, by the available memory.
 
 use super::Population;
 use crate::memory::Chunk;
@@ -11,16 +11,16 @@ use std::sync::atomic::Ordering::Relaxed;
 impl Population {
     /// Members of the first chunk of a run, from which the memory of a member is learned.
     pub(super) const FIRST_CHUNK: usize = 32;
-    /// Bytes that the perturbed layers may return for one chunk, if chunks are not configured, at least: large, because every operation
-    /// has its own cost.
+    /// Lower bound on the bytes that perturbed layers may return for one chunk, if chunks are not configured: large, because every
+    /// operation has its own cost.
     const CHUNK_BYTES: u64 = 32 << 20;
-    /// The share of a device's memory that they may return: the rest is for what else the model makes, and for its parameters.
+    /// The share of a device's memory that they may return; the remainder is for the model's other tensors and its parameters.
     const DEVICE_SHARE: u64 = 8;
-    /// What they return at most: kernels address 2³² elements of two bytes or more, and Vulkan buffers of 4 GiB.
+    /// Upper bound on what they return: kernels address 2³² elements of two bytes or more, and Vulkan buffers of 4 GiB.
     const MOST_CHUNK_BYTES: u64 = 4 << 30;
     /// The same for one core's chunk: a usual second-level cache.
     pub(super) const CORE_BYTES: usize = 1 << 20;
-    /// Twice the bytes of noise that an evaluation of many forwards holds at most, where nothing is known of the memory.
+    /// Twice the bytes of noise that an evaluation of many forwards may hold, if the memory is unknown.
     pub(super) const HELD_BYTES: u64 = 2 << 30;
 
     /// Bytes that the perturbed layers may return for a chunk that is alone.
@@ -31,8 +31,8 @@ impl Population {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes, and those of all chunks
-    /// that are evaluated side by side below the limit.
+    /// Members of the next chunk, in whole pairs. The layers' outputs stay below `budget` bytes, and the outputs of all
+    /// chunks that are evaluated side by side stay below the limit.
     pub(super) fn chunk_size(&self, budget: usize, side_by_side: usize) -> usize {
         let limit = self.memory_limit.map_or(u64::MAX, |limit| limit / side_by_side as u64);
         let budget = budget.min(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -45,7 +45,7 @@ impl Population {
         wanted.clamp(2, self.members).next_multiple_of(2)
     }
 
-    /// Whether a small first chunk is to tell what a member takes: if chunks are chosen by it, or may not fit.
+    /// Whether a small first chunk has to measure the bytes of a member: if chunks are chosen by them, or may not fit.
     pub(super) fn is_to_be_measured(&self, side_by_side: usize) -> bool {
         let member_bytes = self.perturbation.table.least_output_bytes() as u64;
         let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
@@ -64,8 +64,8 @@ impl Population {
         }
     }
 
-    /// The perturbation with its noise held, where it was drawn on the fly and half of the memory, or of a device's the share of a chunk,
-    /// has room for it.
+    /// The perturbation with its noise held, if it was drawn on the fly and fits. It may take half of host memory, or the share of a
+    /// chunk on a device.
     pub(super) fn holding(&self) -> Perturbation {
         let perturbation = &self.perturbation;
         let pairs = self.pairs();

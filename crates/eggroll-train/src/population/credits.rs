@@ -43,7 +43,7 @@ impl fmt::Display for ParameterCredit {
     }
 }
 
-/// What every parameter that is trained learns from: its [`Display`](fmt::Display) is a line for each kind, with the paths.
+/// What every trained parameter learns from. Its [`Display`](fmt::Display) is a line for each kind, with the paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credits {
     /// Paths, in the order of the model.
@@ -93,11 +93,11 @@ impl fmt::Display for Credits {
 pub(crate) enum EstimatePlan {
     /// From the score of every part.
     Parts {
-        /// Uses of as many rows as there are weights.
+        /// Uses of the parameter, each with one row for each weight.
         uses: Vec<Input>,
         /// Rows of each part: its weights count for each of them.
         rows: usize,
-        /// Rows that add nothing to others of their part, if there are any: 0 for these, else 1.
+        /// 0 for rows that add nothing to other rows of their part, else 1; `None` if all count.
         counted: Option<Vec<f32>>,
         acts_later: bool,
     },
@@ -149,7 +149,7 @@ pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<EstimateP
 }
 
 impl Population {
-    /// How the estimate of a parameter is made that was given `inputs`, of scores of so many parts in sequences of so many steps.
+    /// Plans the estimate of a parameter that was given `inputs`, from scores of sequences of parts.
     pub(super) fn plan(
         &self,
         entry: &ParameterEntry,
@@ -176,7 +176,7 @@ fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, parts: usize, 
     let Some(view) = MatrixView::of(&entry.shape) else {
         return mean("a vector: by part the same");
     };
-    // Of two evaluations of a generation the first may have noted what it was given before this was known.
+    // A generation may have two evaluations: the first may have noted its inputs before this was known.
     let check = if inputs.differ && check.allows_parts() { RowCheck::ByMember } else { check };
     if !check.allows_parts() {
         return mean(&check.to_string());
@@ -214,7 +214,7 @@ fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, parts: usize, 
     }
 }
 
-/// The rows `[sequences · steps, d_input]` of a layer that a recurrence gave one row for each sequence at every step, in the order of the scores.
+/// The rows `[sequences · steps, d_input]` that a recurrence gave a layer, one for each sequence at every step, in the order of the scores.
 fn of_recurrence(uses: &[Input], sequences: usize, steps: usize) -> Option<Tensor<2>> {
     let row = |used: &Input| match used {
         Input::Rows(x) if x.dims()[0] == sequences => Some(x.clone()),
@@ -250,12 +250,12 @@ fn lookups(indices: Tensor<1, Int>, parts: usize) -> EstimatePlan {
     EstimatePlan::Parts { uses: vec![Input::Indices(indices)], rows, counted: Some(counted), acts_later: false }
 }
 
-/// The weights `[parts · rows, pairs]` of what parts gave a parameter, of those of the parts.
+/// The weights `[parts · rows, pairs]` of the rows that parts gave a parameter, from the weights of the parts.
 pub(crate) fn weights_of_rows(weights: &[f32], pairs: usize, rows: usize, counted: Option<&[f32]>) -> TensorData {
     if rows == 1 && counted.is_none() {
         return TensorData::new(weights.to_vec(), [weights.len() / pairs, pairs]);
     }
-    // Of convolutions millions: whole rows at a time.
+    // Convolutions have millions: whole rows at a time.
     let mut values = Vec::with_capacity(weights.len() * rows);
     for (part, of_part) in weights.chunks(pairs).enumerate() {
         for row in part * rows..(part + 1) * rows {

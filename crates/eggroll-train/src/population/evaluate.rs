@@ -11,30 +11,37 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 impl Population {
     /// Evaluates all members: calls `score` once for every chunk of members and reads the fitness to the host once.
     ///
-    /// Inside `score`, eggroll's modules of the strategy's model are perturbed: `forward` takes rows of all members of the chunk,
-    /// member-major, and returns them so. Other models, clones with `no_grad()`, and this one outside, compute as usual
-    /// ([identifiers](eggroll_core::ParameterTable#identifiers)). `score` returns the fitness of the
-    /// chunk's members, higher is better, as any [`Scores`]: a tensor `[members]` of floats or integers, `[members, parts]` with the score of
-    /// every image, prompt or task, `[members, sequences, steps]` with that of every token, or a `Vec<f32>` or `Vec<i32>` that was computed
-    /// on the host. Weights learn from the score of each part where they can ([`Credit`](crate::Credit)); for that `score` is called once more,
-    /// for two members without noise, and if it asks which members it has, for four others; in the first generation by part also for all others then, and a
-    /// few times to see [whose rows](crate::RowCheck) layers are given.
+    /// Inside `score`, eggroll's modules of the strategy's model are perturbed: `forward` takes and returns rows of all members of the chunk, member-major.
+    /// Other models, clones with `no_grad()`, and this model outside of `score` compute as usual ([identifiers](eggroll_core::ParameterTable#identifiers)).
     ///
-    /// For a model in host memory chunks run on all CPU cores at the same time, and Burn's own operations inside `score` on one core
-    /// each: a chunk stays in a core's cache. On a device chunks form one queue. Results do not depend on the chunks, bit for bit.
+    /// `score` returns the fitness of the chunk's members, higher is better, as any [`Scores`]:
+    /// - a tensor `[members]` of floats or integers;
+    /// - `[members, parts]`, with the score of every image, prompt or task;
+    /// - `[members, sequences, steps]`, with the score of every token;
+    /// - a `Vec<f32>` or `Vec<i32>` that was computed on the host.
     ///
-    /// `score` may evaluate populations of other models. An evaluation begins outside of all others: inside of the inner one this model is
-    /// plain, on every thread, and after it perturbed again.
+    /// Weights learn from the score of each part where they can ([`Credit`](crate::Credit)). For that, `score` is called once more, for two members without
+    /// noise. If it asks which members it has, it is called for four others too; in the first generation by part, for all others. That generation also
+    /// calls it a few times to find [whose rows](crate::RowCheck) layers are given.
+    ///
+    /// For a model in host memory, chunks run on all CPU cores at the same time. Burn's own operations inside `score` run on one
+    /// core each, so a chunk stays in a core's cache. On a device chunks form one queue. Results do not depend on the chunks, bit
+    /// for bit.
+    ///
+    /// `score` may evaluate populations of other models. An inner evaluation begins outside of all others: in it this model is plain, on
+    /// every thread; after it, perturbed again.
     ///
     /// A closure that changes what it captures needs [`evaluate_mut`](Self::evaluate_mut); one that can fail
     /// [`try_evaluate`](Self::try_evaluate).
     ///
     /// # Panics
     ///
-    /// Panics if `score` returns another number of values than the chunk has members, if rows were given to `forward` that were never
-    /// [repeated](MemberChunk::repeat) for the members, if an evaluation of the same model is running around this one, if a chunk would take
-    /// more memory than there is ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)), or with the
-    /// [`CloneError`](eggroll_core::scope::CloneError) if a clone of the model without `no_grad()` is used next to it.
+    /// Panics if
+    /// - `score` returns another number of values than the chunk has members,
+    /// - `forward` was given rows that were never [repeated](MemberChunk::repeat) for the members,
+    /// - an evaluation of the same model is running around this one,
+    /// - a chunk would take more memory than there is ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)),
+    /// - a clone of the model without `no_grad()` is used next to it, with the [`CloneError`](eggroll_core::scope::CloneError).
     ///
     /// # Example
     ///
@@ -66,7 +73,7 @@ impl Population {
         self.evaluate_with_state((), |members, ()| (score(members), ())).0
     }
 
-    /// [`evaluate`](Self::evaluate) for a score that can fail, as one that a simulator or a service computes.
+    /// [`evaluate`](Self::evaluate) for a score that can fail, for example one from a simulator or a service.
     ///
     /// # Errors
     ///
@@ -83,9 +90,8 @@ impl Population {
         Ok(self.try_evaluate_with_state((), |members, ()| Ok((score(members)?, ())))?.0)
     }
 
-    /// [`evaluate`](Self::evaluate) for a closure that changes what it captures: chunks are evaluated one after the other, on this
-    /// thread. On CPUs `evaluate` is faster. With scores of several [parts](crate::Credit) `score` is called more often, as there, after the first
-    /// chunk.
+    /// [`evaluate`](Self::evaluate) for a closure that changes what it captures: chunks are evaluated one after the other, on this thread. On CPUs
+    /// `evaluate` is faster. With scores of several [parts](crate::Credit) `score` is called more often after the first chunk, as described there.
     ///
     /// # Panics
     ///
@@ -95,9 +101,9 @@ impl Population {
         never(self.in_order((), |members, ()| Ok((score(members), ())))).0
     }
 
-    /// [`evaluate`](Self::evaluate) with a state of every member, as the hidden state of a recurrent model: `score` takes the rows of
-    /// its members and returns the next ones with the scores. The state of all members is returned with the fitness, for the next
-    /// generation.
+    /// [`evaluate`](Self::evaluate) with a state of every member, such as the hidden state of a recurrent model. `score` takes the
+    /// state of its members and returns the next one with the scores. The state of all members is returned with the fitness, for the
+    /// next generation.
     ///
     /// # Panics
     ///
@@ -218,7 +224,7 @@ impl Population {
     }
 }
 
-/// What cannot fail.
+/// Unwraps a result that cannot fail.
 pub(super) fn never<T>(result: Result<T, Infallible>) -> T {
     match result {
         Ok(value) => value,

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Population {
-    /// Asks the next [`evaluate`](Self::evaluate) to note what layers are given, for [`layer_inputs`](Self::layer_inputs): it calls its
+    /// Asks the next [`evaluate`](Self::evaluate) to note what layers are given, for [`layer_inputs`](Self::layer_inputs). It calls its
     /// closure once more, for two members without noise, whose fitness is dropped.
     pub fn observe_inputs(&self) {
         self.observes.store(true, Relaxed);
     }
 
-    /// Notes the rows that the model without noise gives matrices, for an evaluation in a loop of its own, which asks no scope: `[parts · k, d_input]`, the
-    /// `k` rows of part 0 first. Scores of so many parts are [credited](crate::Credit) by them; matrices without rows learn from the mean.
+    /// Notes the rows that the model without noise gives matrices, `[parts · k, d_input]`, the `k` rows of part 0 first: for an evaluation loop that asks
+    /// no scope. Scores of this many parts are [credited](crate::Credit) by them; matrices without rows learn from the mean.
     pub fn note_rows(&self, rows: Vec<(ParamId, Tensor<2>)>) {
         let table = &self.perturbation.table;
         let mut inputs = vec![Inputs::default(); table.entries().len()];
@@ -37,7 +37,8 @@ impl Population {
     }
 
     /// The rows `[rows, d_input]` that linear layers and convolutions were given for one member without noise, by the path of their
-    /// weight, once an evaluation has [observed](Self::observe_inputs) them. Without layers that are used more than once.
+    /// weight. They are known once an evaluation has [observed](Self::observe_inputs) them. Layers that are used more than once are
+    /// left out.
     ///
     /// # Example
     ///
@@ -68,7 +69,8 @@ impl Population {
         inputs.collect()
     }
 
-    /// Paths of the weights of layers that all members gave the same rows (`forward_shared`), once there was an evaluation.
+    /// Paths of the weights of layers to which all members gave the same rows (`forward_shared`), once there was an
+    /// evaluation.
     pub fn shared_layers(&self) -> Vec<String> {
         let uses = locked(&self.uses);
         let entries = self.perturbation.table.entries().iter().zip(uses.iter().flatten());
@@ -76,14 +78,14 @@ impl Population {
         shared.map(|(entry, _)| entry.path.clone()).collect()
     }
 
-    /// What every parameter learns from, of this fitness: the score of each part or the mean.
+    /// What every parameter learns from with this fitness: the score of each part, or the mean.
     pub fn credits(&self, fitness: &Fitness) -> Credits {
         Credits::new(self, fitness)
     }
 
-    /// Scores two members without noise, if what they give layers is asked for. Of members that have a state, or of which the closure asked which they
-    /// are, others as well: estimates are projected only onto what is the same for all. Of rows of which nothing is known it is found out
-    /// [whose](RowCheck) they are; `chunk` is one that fits into memory.
+    /// Scores two members without noise, if the inputs of layers are needed. If members have a state, or the closure asked which members they are, it
+    /// scores others as well. Estimates are projected only onto rows that are the same for all. For unchecked rows it determines [whose](RowCheck)
+    /// they are; `chunk` is one that fits into memory.
     #[track_caller]
     pub(super) fn note_inputs<R: Scores, E>(
         &self,
@@ -141,7 +143,7 @@ impl Population {
             mark(Arc::make_mut(checks), &noted.inputs, RowCheck::ByMember);
         }
         let mut all = locked(&self.inputs);
-        // Of an evaluation before: what is not the same in both is not projected onto in this generation.
+        // From an earlier evaluation: rows that differ between the two are not projected onto in this generation.
         if let Some(earlier) = &*all {
             compare(&mut noted.inputs, earlier);
         }

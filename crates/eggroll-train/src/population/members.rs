@@ -59,9 +59,10 @@ impl MemberChunk {
         self.assume_repeated(all.slice_dim(0, self.first..self.first + self.count))
     }
 
-    /// Says that rows belong to the members already, member-major, `[members · rows, ...]`, and returns them: for rows that differ
-    /// from member to member, made without [`repeat`](Self::repeat) and [`rows`](Self::rows). Inside `evaluate`, `forward` refuses
-    /// rows that nothing was said of, because shared rows whose number happens to divide by the members would be dealt out to them.
+    /// States that rows already belong to the members, member-major, `[members · rows, ...]`, and returns them. For rows that
+    /// differ between members and were made without [`repeat`](Self::repeat) and [`rows`](Self::rows). Inside `evaluate`,
+    /// `forward` refuses rows without such a statement. Otherwise shared rows whose number is a multiple of the members would be
+    /// dealt out to them.
     ///
     /// # Panics
     ///

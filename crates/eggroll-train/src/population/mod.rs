@@ -50,7 +50,7 @@ pub struct Population {
     pub(crate) uses: Arc<Mutex<Option<Vec<ParameterUse>>>>,
     /// The fields of each parameter that were evaluated, one for each storage of its values.
     pub(crate) fields: Arc<Mutex<Vec<Vec<Field>>>>,
-    /// What estimates are made of: `Mean` too where they cannot depend on what layers are given.
+    /// What estimates are made of; also `Mean` if they cannot depend on the inputs of layers.
     pub(crate) credit: Credit,
     /// Whether the optimizer moves integer parameters, which can learn by part then.
     pub(crate) moves_integers: bool,
@@ -75,7 +75,7 @@ impl Population {
         self.members
     }
 
-    /// Numbers of the members in their generation: from 0, or those of a [slice](Self::slice).
+    /// Numbers of the members in their generation: all from 0, or the members of a [slice](Self::slice).
     pub fn range(&self) -> Range<usize> {
         self.first..self.first + self.members
     }
@@ -103,10 +103,10 @@ impl Population {
         (start + skipped..end).step_by(size).map(chunk).collect()
     }
 
-    /// Runs `episodes` for chunks of members, side by side on all cores for a model in host memory: many forwards under the same noise,
-    /// which is therefore held if memory allows it. Returns the rows of all chunks, in the order of their members.
+    /// Runs `episodes` for chunks of members, side by side on all cores for a model in host memory. An episode has many forwards under
+    /// the same noise, which is held if memory allows. Returns the rows of all chunks, in the order of their members.
     ///
-    /// A chunk is as configured, or a core's even share on CPUs and all members on a device.
+    /// Chunks are as configured; by default, an even share for each core on CPUs, and all members on a device.
     #[track_caller]
     pub fn evaluate_with_cached_noise(&self, episodes: impl Fn(&MemberChunk) -> Vec<f32> + Sync) -> Vec<f32> {
         self.alone(|| self.cached_noise(episodes))
@@ -161,9 +161,9 @@ impl Population {
         MemberChunk { first: self.first, count: self.members }.pairs()
     }
 
-    /// The member of that index as a separate model: the best one, to be evaluated or saved, with the index from
-    /// [`Fitness::best`](crate::Fitness::best). The mean of the members is the model that [`tell`](crate::EvolutionStrategy::tell)
-    /// updates.
+    /// The member of that index as a separate model: for example the best one, with the index from
+    /// [`Fitness::best`](crate::Fitness::best), to evaluate or save. The mean of the members is the model that
+    /// [`tell`](crate::EvolutionStrategy::tell) updates.
     ///
     /// # Panics
     ///
@@ -182,8 +182,8 @@ impl Population {
 
     /// Applies `f` to the work of parameters, each with its position; the results by position.
     ///
-    /// Parameters in host memory take turns on all cores, and Burn's own operations run on one core each, unless one parameter has more than a core's
-    /// share of the values: its operations have all cores then. Results and counts are the same.
+    /// Parameters in host memory are spread over all cores, and Burn's own operations run on one core each. If one parameter has more than a core's
+    /// share of the values, its operations run on all cores. Results and counts are the same.
     pub(crate) fn map_parameters<T: Sync, R: Send>(
         &self,
         work: &[(usize, T)],
@@ -266,7 +266,7 @@ impl Population {
         *all = Some(merged);
     }
 
-    /// How two chunks have used a parameter. An estimate that is projected onto the rows of one would lose the gradient of the other's.
+    /// Merges how two chunks have used a parameter. An estimate projected onto the rows of one would lose the gradient of the other's.
     fn merge(&self, before: ParameterUse, now: ParameterUse) -> ParameterUse {
         match (before, now) {
             (ParameterUse::None, _) | (_, ParameterUse::None) => ParameterUse::None,
@@ -308,7 +308,7 @@ impl ModuleVisitor for ModelFields<'_> {
     }
 }
 
-/// Whether two chunks were given the same rows: debug builds compare all of them, release builds the first and the last, in which
+/// Whether two chunks were given the same rows. Debug builds compare all of them; release builds the first and the last, in which
 /// batches differ.
 fn are_same(before: &Tensor<2>, now: &Tensor<2>) -> bool {
     let [rows, _] = before.dims();

@@ -9,25 +9,26 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// For models with layers that have no perturbed drop-in replacement. Every member is formed as a separate model, `W + s·E` with the noise
-/// that [`evaluate`](Self::evaluate) uses, and scored alone; all parameters count as used. A twin in such a model computes plainly on
-/// its member's weights.
+/// that [`evaluate`](Self::evaluate) uses, and scored alone; all parameters count as used. A drop-in replacement in such a model is plain
+/// and uses its member's weights.
 ///
-/// A forward of one member reads its weights once for that member's rows, so a population costs `N` small forwards and `N/2`
-/// formed models where `evaluate` makes one large forward: use that where every layer has a twin.
+/// A forward of one member reads its weights for that member's rows only. A population costs `N` small forwards and `N/2`
+/// formed models, where `evaluate` makes one large forward: prefer `evaluate` if every layer has a replacement.
 impl Population {
-    /// Evaluates the members of any model one by one: `score` gets each as a model and returns its fitness, higher is better, as `f32`
-    /// or `i32`, or as a tensor of one value, read to the host with all others in the end: on a device that is faster, because
-    /// nothing waits for a member. For a model in host memory pairs are evaluated on all CPU cores at the same time, and each core
-    /// holds one pair's models.
+    /// Evaluates the members of any model one by one. `score` gets each as a model and returns its fitness, higher is better, as `f32`
+    /// or `i32`. It may also return a tensor of one value, which is faster on a device: all are read to the host together in the end.
+    /// For a model in host memory, pairs are evaluated on all CPU cores at the same time; each core holds one pair's models.
     ///
-    /// Estimate and update are those of [`evaluate`](Self::evaluate). Only `model` is perturbed, and in it no clone with `no_grad()`
-    /// ([identifiers](eggroll_core::ParameterTable#identifiers)). A score that changes what it captures needs
+    /// Estimate and update are the same as with [`evaluate`](Self::evaluate). Only `model` is perturbed, without its clones with
+    /// `no_grad()` ([identifiers](eggroll_core::ParameterTable#identifiers)). A score that changes what it captures needs
     /// [`evaluate_each_mut`](Self::evaluate_each_mut).
     ///
     /// # Panics
     ///
-    /// Panics if `model` is not the one that the strategy was made for, if `score` returns a tensor of other than one value, or if an
-    /// evaluation of the same model is running around this one.
+    /// Panics if
+    /// - `model` is not the one that the strategy was made for,
+    /// - `score` returns a tensor of other than one value,
+    /// - an evaluation of the same model is running around this one.
     ///
     /// # Example
     ///

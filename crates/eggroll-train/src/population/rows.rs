@@ -1,4 +1,4 @@
-//! Whether the rows that a layer is given are those of the parts.
+//! Whether the rows that a layer is given belong to the parts.
 
 use super::credits::EstimatePlan;
 use super::row_check::RowCheck;
@@ -11,13 +11,14 @@ use sha2::{Digest, Sha256};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Parts whose rows are moved to see which scores depend on them, as shares of all parts: not whole fractions, at which orders of rows agree.
+/// Parts whose rows are moved to see which scores depend on them, as shares of all parts. They are not simple fractions, at which different
+/// orders of rows agree.
 const MOVED_PARTS: [f64; 3] = [0.19, 0.47, 0.81];
 
 /// How often each of them is moved, in other directions.
 const MOVES: usize = 2;
 
-/// The score of another part may change by this share of what the own score changes by, as where a norm over the batch couples parts.
+/// Largest change of another part's score relative to that of the part's own, for example where a norm over the batch couples parts.
 const COUPLING: f64 = 0.25;
 
 /// How the scores `[parts, members]` are ordered.
@@ -28,7 +29,7 @@ pub(super) struct ScoreParts {
 }
 
 impl ScoreParts {
-    /// What becomes of the rows that would be those of a part: for every use of a parameter, in order.
+    /// The rows that would belong to a part, for every use of a parameter, in order.
     fn rows(self, inputs: &Inputs, part: usize) -> Vec<Range<usize>> {
         let (sequence, step) = (part / self.steps, part % self.steps);
         let of_use = |(number, rows): (usize, usize)| match rows / self.count {
@@ -45,7 +46,8 @@ impl ScoreParts {
     }
 }
 
-/// What moving a part's rows has changed: the score of the part, at most that of a later step of its sequence, and at most that of another part.
+/// Changes of scores by moving a part's rows: the part's own, the largest of a later step of its sequence, and the largest of another
+/// part.
 #[derive(Clone, Copy, Default)]
 struct Change {
     own: f64,
@@ -54,7 +56,7 @@ struct Change {
 }
 
 impl Change {
-    /// Of `[parts, members]` scores before and after, those of one member.
+    /// For one member, from the scores `[parts, members]` before and after.
     fn of(parts: ScoreParts, part: usize, member: usize, before: &Fitness, after: &Fitness) -> Self {
         let members = before.values().len() / parts.count;
         let mut change = Self::default();
@@ -78,7 +80,7 @@ impl Change {
         Self { own: self.own + next.own, later: self.later + next.later, other: self.other + next.other }
     }
 
-    /// What it says of the rows.
+    /// The verdict on the rows.
     fn check(self) -> RowCheck {
         let Self { own, later, other } = self;
         match own.max(later).max(other) {
@@ -104,8 +106,8 @@ impl Population {
         if parts.count == 1 { Vec::new() } else { (0..entries.len()).filter(is_due).collect() }
     }
 
-    /// Moves what the parameters at `positions` make of the rows of some parts, and notes by the scores that change whose rows they are.
-    /// `score` is given members, and what is moved of them; `chunk` is one that fits into memory.
+    /// Moves the outputs of the parameters at `positions` for the rows of some parts; the scores that change show whose rows they are.
+    /// `score` is given members and what is moved; `chunk` is one that fits into memory.
     pub(super) fn look_at_rows<E>(
         &self,
         checks: &mut [RowCheck],
@@ -117,7 +119,7 @@ impl Population {
     ) -> Result<(), E> {
         let mut moved_parts = MOVED_PARTS.map(|share| (share * parts.count as f64) as usize).to_vec();
         moved_parts.dedup();
-        // Every part once in each direction, whatever the chunks.
+        // Every part once in each direction, for any chunks.
         let each = moved_parts.len() * MOVES;
         let of = |at: usize| (moved_parts[at % moved_parts.len()], at / moved_parts.len());
         let moves: Vec<(usize, usize, usize)> = positions
@@ -149,8 +151,8 @@ impl Population {
         Ok(())
     }
 
-    /// A word for each parameter that says what it was given, and what was found of it: none where scores of so many parts are not learned from by
-    /// part, or nothing was evaluated. Equal words on all replicas mean equal rows.
+    /// A word for each parameter: a digest of its rows and their check. Empty if nothing learns by part from scores of this many parts, or nothing
+    /// was evaluated. Equal words on all replicas mean equal rows.
     pub fn row_words(&self, parts: usize) -> Vec<u32> {
         let (noted, checks) = (locked(&self.inputs), self.row_checks());
         let projects = self.credit.projects(parts);
@@ -158,7 +160,7 @@ impl Population {
         noted.iter().zip(&*checks).map(|(inputs, check)| word(inputs, *check)).collect()
     }
 
-    /// Compares the [words](Self::row_words) of all replicas: estimates are not projected onto what is not the same on all of them. For engines that
+    /// Compares the [words](Self::row_words) of all replicas: estimates are not projected onto rows that differ between them. For engines that
     /// connect replicas; [`gather_fitness`](crate::gather_fitness) does so.
     pub fn compare_rows(&self, ranks: &[Vec<u32>]) {
         let mut checks = locked(&self.rows);
@@ -168,13 +170,13 @@ impl Population {
         parameters.filter(|(at, _)| differs(*at)).for_each(|(_, check)| *check = RowCheck::ByMember);
     }
 
-    /// What is known of the rows that each parameter is given, if anything.
+    /// The checks of each parameter's rows, if there are any.
     pub(crate) fn row_checks(&self) -> Option<Arc<[RowCheck]>> {
         locked(&self.rows).clone()
     }
 }
 
-/// A word that other rows change, the same on every machine.
+/// A word that depends on the rows, the same on every machine.
 fn word(inputs: &Inputs, check: RowCheck) -> u32 {
     let mut hasher = Sha256::new();
     hasher.update([u8::from(inputs.differ), check as u8]);

@@ -4,13 +4,13 @@ use super::Population;
 use std::ops::Range;
 
 impl Population {
-    /// The population of these members only, with their noise. Every way to evaluate it returns the fitness of these members, in
-    /// their order, the same bits as among all others; [`MemberChunk`](crate::MemberChunk) keep their numbers in the generation, and what
-    /// members [keep](Self::evaluate_with_state) has rows for these only.
+    /// The population of these members only, with their noise. Every evaluation returns the fitness of these members, in their order,
+    /// with the same bits as in the whole population. [`MemberChunk`](crate::MemberChunk) keep their numbers in the generation, and the
+    /// [state](Self::evaluate_with_state) has rows for these members only.
     ///
-    /// An evaluation records the use of parameters in the whole population: give that to `tell`, with the fitness of all members.
-    /// A process that evaluates no slice of a generation knows nothing of it; for [credit by part](crate::Credit) it has to evaluate
-    /// one, the first pair for example.
+    /// An evaluation records the use of parameters in the whole population: give that to `tell`, with the fitness of all members. A
+    /// process that evaluates no slice of a generation has no such record. For [credit by part](crate::Credit) it has to evaluate
+    /// one, for example the first pair.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! One single-threaded pool for every core: work inside stays on its core, thread-locals included.
+//! One single-threaded pool for every core: work inside stays on its thread, with its thread-locals.
 
 use eggroll_core::counters;
 use eggroll_core::scope::{Enclosing, suspended};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-/// The pools, as many as rayon's global pool has threads.
+/// The pools, one for each thread of rayon's global pool.
 pub fn pools() -> &'static [ThreadPool] {
     static POOLS: OnceLock<Vec<ThreadPool>> = OnceLock::new();
     POOLS.get_or_init(|| {
@@ -22,8 +22,8 @@ pub fn pools() -> &'static [ThreadPool] {
 
 /// Applies `f` to every item, on any pool, and returns the results in order. A panic in `f` is passed on, once all pools are done.
 ///
-/// A thread that waits here may take up jobs of other evaluations, and they may run on any thread: `f` runs outside of all scopes, inside
-/// of the evaluations that enclose this call.
+/// A thread that waits here may take jobs of other evaluations, which may run on any thread. So `f` runs outside of all scopes, but
+/// inside of the evaluations that enclose this call.
 pub fn map<T: Sync, R: Send>(pools: &[ThreadPool], items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
     let enclosing = Enclosing::here();

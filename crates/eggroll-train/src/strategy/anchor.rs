@@ -1,4 +1,4 @@
-//! What the parameters of a strategy decay to.
+//! The anchor that parameters of a strategy decay to.
 
 use super::EvolutionStrategy;
 use crate::error::Error;
@@ -7,10 +7,9 @@ use burn::module::Module;
 use std::sync::Arc;
 
 impl EvolutionStrategy {
-    /// Sets the parameters that others decay to ([`with_anchor_decay`](crate::EvolutionStrategyConfig::with_anchor_decay)): those of `model`,
-    /// in place of the model that the strategy was initialized with. Parameters are found by their paths, so that `model` may be loaded from
-    /// the file of a pretrained one. To continue a run, give the model that it began with, and load the record then. Without anchor decay
-    /// nothing changes.
+    /// Sets `model` as the anchor of [`with_anchor_decay`](crate::EvolutionStrategyConfig::with_anchor_decay), in place of the model that the
+    /// strategy was initialized with. Parameters are found by their paths, so `model` may be loaded from the file of a pretrained one. To
+    /// continue a run, give the model that it began with, and load the record then. Without anchor decay nothing changes.
     ///
     /// # Errors
     ///
@@ -41,7 +40,7 @@ impl EvolutionStrategy {
         Ok(self)
     }
 
-    /// Takes over what parameters decay to from another strategy of the same configuration and of the same model, without a copy.
+    /// Takes over the anchor of another strategy with the same configuration and model, without a copy.
     ///
     /// # Panics
     ///
@@ -64,7 +63,7 @@ impl EvolutionStrategy {
         self
     }
 
-    /// SHA-256 of what parameters decay to, as hexadecimal digits; `None` without such decay. The first call reads those parameters.
+    /// SHA-256 of the anchor, as hexadecimal digits; `None` without anchor decay. The first call reads the anchor to the host.
     pub fn anchor_digest(&self) -> Option<&str> {
         self.chain.anchor.as_ref().map(|anchor| anchor.digest())
     }

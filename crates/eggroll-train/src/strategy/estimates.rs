@@ -18,14 +18,14 @@ use eggroll_core::{Field, NoiseSourceConfig, ParameterKind, ParameterTable, Para
 /// The largest number of half precision.
 const F16_MAX: f32 = 65_504.0;
 
-/// The largest noise scale: f32 holds the squares of what it estimates, which optimizers take.
+/// The largest noise scale for which f32 holds the squares of estimates, which optimizers compute.
 const SIGMA_MAX: f64 = 1e15;
 
 impl EvolutionStrategy {
-    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped and [transformed](crate::GradientTransform) if so configured; `None` if
-    /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
-    /// none, and integer ones have votes instead. Half-precision parameters with
-    /// [master weights](crate::EvolutionStrategyConfig::with_master_weights) have f32.
+    /// The gradient of `−fitness` by parameter, as [`tell`](Self::tell) hands it to the optimizer: clipped and [transformed](crate::GradientTransform) if so
+    /// configured. `None` if all fitness is equal or the noiser perturbs nothing: `tell` then makes no step. The strategy does not change. Frozen parameters
+    /// have no gradient, and integer parameters have votes instead. Half-precision parameters with [master
+    /// weights](crate::EvolutionStrategyConfig::with_master_weights) have f32 gradients.
     ///
     /// [`gradient_cosine`](crate::gradient_cosine()) compares it with a true gradient.
     ///
@@ -41,7 +41,7 @@ impl EvolutionStrategy {
         Ok(self.transformed(model, population, fitness)?.map(|gradient| gradient.gradients))
     }
 
-    /// The gradient with what transforms remember after it.
+    /// The gradient, and the state of the transforms after it.
     pub(super) fn transformed<M: Module>(
         &self,
         model: &M,
@@ -86,7 +86,7 @@ impl EvolutionStrategy {
         }
     }
 
-    /// Refuses a noise scale that f32 cannot hold for a float parameter that is trained, or that is above [`SIGMA_MAX`].
+    /// Refuses a noise scale of a trained float parameter that does not fit f32 or is above [`SIGMA_MAX`].
     fn check_sigma(&self, generation: u64, sigma: f64) -> Result<(), TellError> {
         let mut trained = self.table.trained(ParameterKind::Float);
         let fits = |sigma: f64| numbers::holds(sigma) && sigma <= SIGMA_MAX;
@@ -101,8 +101,8 @@ impl EvolutionStrategy {
         }
     }
 
-    /// [`gradient`](Self::gradient) once from the pairs of even and once from those of odd number: two independent estimates whose
-    /// sum is `gradient`'s before it is clipped and transformed, up to rounding. [`SplitHalf`](crate::SplitHalf) compares them.
+    /// [`gradient`](Self::gradient) from the even pairs and from the odd pairs: two independent estimates. Up to rounding, they
+    /// sum to `gradient` before clipping and transforms. [`SplitHalf`](crate::SplitHalf) compares them.
     ///
     /// # Errors
     ///
@@ -122,8 +122,8 @@ impl EvolutionStrategy {
         Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
     }
 
-    /// What the estimate of every float parameter is likely to be worth, from one evaluation and before anything is trained; `None` if all
-    /// members are equal. Makes four estimates, and reads them to the host.
+    /// The expected quality of every float parameter's estimate, from one evaluation and before anything is trained; `None` if all members
+    /// are equal. Makes four estimates, and reads them to the host.
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ impl EvolutionStrategy {
         }
     }
 
-    /// The first parameter that is trained and was evaluated with other values than those of `model`.
+    /// The first trained parameter whose values in the evaluation differ from `model`.
     fn other_values<M: Module>(&self, model: &M, population: &Population) -> Option<String> {
         let fields = locked(&population.fields);
         let mut values = OtherValues { table: &self.table, fields: &fields, found: None };

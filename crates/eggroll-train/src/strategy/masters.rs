@@ -10,8 +10,8 @@ impl EvolutionStrategy {
         self.chain.masters.as_ref().and_then(|masters| masters.digest())
     }
 
-    /// Checks that the [master weights](crate::EvolutionStrategyConfig::with_master_weights) are finite, if there are any: others are
-    /// loaded from no record. Reads a value for each parameter.
+    /// Checks that the [master weights](crate::EvolutionStrategyConfig::with_master_weights), if there are any, are finite; no record
+    /// loads otherwise. Reads one value for each parameter.
     ///
     /// # Errors
     ///

@@ -31,10 +31,11 @@ use std::sync::{Arc, Mutex};
 /// An evolution strategy for one model: [`ask`](Self::ask) for a population, evaluate it, [`tell`](Self::tell) the
 /// fitness.
 ///
-/// Its state is small: the generation, the optimizer and the learning-rate schedule; a number for each parameter where noise is
-/// [relative to its spread](crate::NoiseScale). Noise is never stored. With [anchor decay](EvolutionStrategyConfig::with_anchor_decay) it also
-/// holds the parameters that it began with, with [master weights](EvolutionStrategyConfig::with_master_weights) f32 copies of those of half
-/// precision, and what [transforms](crate::GradientTransform) remember.
+/// Its state is small: the generation, the optimizer, the learning-rate schedule, and the state of [transforms](crate::GradientTransform).
+/// Noise is never stored. Some settings add state:
+/// - noise [relative to spread](crate::NoiseScale): a number for each parameter;
+/// - [anchor decay](EvolutionStrategyConfig::with_anchor_decay): the initial parameters;
+/// - [master weights](EvolutionStrategyConfig::with_master_weights): f32 copies of half-precision parameters.
 ///
 /// # Example
 ///
@@ -73,7 +74,7 @@ pub struct EvolutionStrategy {
     config: EvolutionStrategyConfig,
     noiser: Arc<dyn Noiser>,
     table: Arc<ParameterTable>,
-    /// The optimizer, and the other links of an update that remember something.
+    /// The optimizer, and the other links of an update that have state.
     chain: Chain,
     scheduler: ModuleLrScheduler,
     generation: u64,
@@ -86,7 +87,7 @@ pub struct EvolutionStrategy {
     told: RunningSettings,
     /// What is held for the noise epoch asked for last.
     held: Arc<Mutex<Option<Arc<MaterializedNoise>>>>,
-    /// What the first generation by part has found of the rows that parameters are given, by position.
+    /// Row checks from the first generation by part, by position.
     rows: Option<Arc<[RowCheck]>>,
 }
 
@@ -95,8 +96,11 @@ impl EvolutionStrategyConfig {
     ///
     /// # Errors
     ///
-    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names, a number that
-    /// f32 cannot hold, a trained parameter of the model that is NaN or infinite, or that relative or scaled noise or decay is not for, memory.
+    /// An [`Error`] with the value that cannot be used:
+    /// - population, rank, sigma, group, chunk, norm, schedule or frozen names;
+    /// - a number that does not fit f32;
+    /// - a trained parameter that is NaN or infinite, or does not allow relative noise, scaled noise or decay;
+    /// - memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)
@@ -153,7 +157,7 @@ impl EvolutionStrategy {
             refuse_floats(&table)?;
         }
         let memory_limit = memory::limit(&config, &table);
-        // Nothing is larger than an address space, whatever is known of the memory.
+        // Nothing is larger than an address space, even if the memory is unknown.
         memory::check(&config, &table, memory_limit.unwrap_or(u64::MAX).min(isize::MAX as u64))?;
         Ok(Self {
             chain,
@@ -184,7 +188,7 @@ impl EvolutionStrategy {
         &self.table
     }
 
-    /// Whether integer parameters are moved by the signs of pairs alone, not by votes in [levels](eggroll_core::integer::VoteLevels).
+    /// Whether the signs of pairs alone move integer parameters, without votes in [levels](eggroll_core::integer::VoteLevels).
     pub fn votes_are_signs(&self) -> bool {
         self.noiser.properties().integer.is_none_or(|rule| rule.levels() == VoteLevels::Sign)
     }
@@ -204,7 +208,7 @@ impl EvolutionStrategy {
         self.report.as_ref()
     }
 
-    /// What the first generation that learned by [part](Credit) has found of the rows that each parameter is given, in the order of the table; `None` before it.
+    /// Checks of the rows that each parameter is given, from the first generation that learned by [part](Credit), in the order of the table; `None` before it.
     pub fn row_checks(&self) -> Option<&[RowCheck]> {
         self.rows.as_deref()
     }
@@ -249,15 +253,15 @@ impl EvolutionStrategy {
         }
     }
 
-    /// What weights learn from: as configured, but [`Credit::Mean`] where estimates depend on earlier generations, and where only
-    /// integers are trained that a threshold of votes moves.
+    /// What weights learn from, as configured. It is [`Credit::Mean`] if estimates depend on earlier generations, or if all
+    /// trained parameters are integers moved by a threshold of votes.
     pub fn credit(&self) -> Credit {
         let horizon = self.config.unroll_horizon.unwrap_or(1);
         let can = self.table.trained(ParameterKind::Float).next().is_some() || self.chain.optimizer.moves_integers();
         if horizon == 1 && (can || self.config.credit == Credit::Parts) { self.config.credit } else { Credit::Mean }
     }
 
-    /// The noise to hold for a noise epoch; what was held for it before, if it was asked for last.
+    /// The noise to hold for a noise epoch; reused if the last call was for the same epoch.
     fn held(&self, noise_generation: u32) -> Arc<MaterializedNoise> {
         let mut last = locked(&self.held);
         let known = last.as_ref().filter(|held| held.generation() == noise_generation);

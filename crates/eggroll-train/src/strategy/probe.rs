@@ -12,9 +12,9 @@ use eggroll_core::messages::shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A noise scale at which members are the model itself.
+/// A noise scale so small that members equal the model.
 const NONE: f64 = 1e-30;
-/// A recommended sigma has at least this ratio, if any has.
+/// Least signal-to-noise ratio of a recommended sigma, if any sigma reaches it.
 const ENOUGH: f64 = 1.0;
 
 /// The populations of one model under several noise scales, as [`probe_sigma`](EvolutionStrategy::probe_sigma) measures them. Printed, it
@@ -36,23 +36,23 @@ pub struct ProbedSigma {
     /// Standard deviation of these scores.
     #[serde(deserialize_with = "or_nan")]
     pub deviation: f64,
-    /// Members whose score is NaN or infinite: their pairs are in none of the following.
+    /// Members whose score is NaN or infinite; the following fields leave out their pairs.
     pub non_finite: usize,
-    /// Share of pairs whose two members have different scores, from 0 to 1: the others say nothing.
+    /// Share of pairs whose two members have different scores, from 0 to 1; the others carry no information.
     pub differing_pairs: f64,
-    /// Signal-to-noise ratio of the scores, `Σ_q o_q² / Σ_q e_q²` over pairs: `o_q = (f₊ − f₋)/2` is the odd part of a pair's scores, which is
-    /// `σ⟨E_q, ∇f⟩` up to terms of third order and all that an estimate uses; `e_q = (f₊ + f₋)/2 − f(θ)` is the even part, which is curvature, steps
-    /// of a score of few values, and the noise of a score that is random. 0 if no pair differs, NaN if `f(θ)` is not finite.
+    /// Signal-to-noise ratio of the scores, `Σ_q o_q² / Σ_q e_q²` over pairs. `o_q = (f₊ − f₋)/2` is the odd part of a pair's scores, `σ⟨E_q, ∇f⟩`
+    /// up to terms of third order; an estimate uses nothing else. `e_q = (f₊ + f₋)/2 − f(θ)` is the even part: curvature, steps of a score of few
+    /// values, and the noise of a random score. 0 if no pair differs, NaN if `f(θ)` is not finite.
     #[serde(deserialize_with = "or_nan")]
     pub signal_to_noise: f64,
 }
 
 impl SigmaProbe {
-    /// The noise scale to begin with: the largest whose signal-to-noise ratio is at least 1, or the one with the highest ratio if none reaches
-    /// that. `None` if no pair of finite scores differs, or the model's own score is not finite; printed, the probe says which.
+    /// The noise scale to begin with: the largest with a signal-to-noise ratio of at least 1, or the one with the highest ratio if none has.
+    /// `None` if no pair of finite scores differs, or the model's own score is not finite; printed, the probe says which.
     ///
-    /// A larger sigma is less sensitive to the steps of a score, and to rounding; above the recommended one the scores of a pair tell
-    /// more of the curvature than of the slope at the model.
+    /// A larger sigma is less sensitive to the steps of a score, and to rounding. Above the recommended one, the scores of a pair
+    /// reflect curvature more than the slope at the model.
     pub fn recommended(&self) -> Option<f64> {
         let signals = || self.sigmas.iter().filter(|probed| probed.signal_to_noise > 0.0);
         let enough = signals().rfind(|probed| probed.signal_to_noise >= ENOUGH);
@@ -124,9 +124,9 @@ impl fmt::Display for SigmaProbe {
 }
 
 impl EvolutionStrategy {
-    /// Evaluates the population of the coming generation under each noise scale, with the same noise, and measures what an update could
-    /// learn from it: mean and spread of the scores, share of pairs that differ, and how much of the scores is slope. Changes neither
-    /// the strategy nor the model; costs one evaluation for each sigma, and one of the first pair.
+    /// Evaluates the population of the coming generation under each noise scale, with the same noise. For each it measures mean and
+    /// spread of the scores, the share of pairs that differ, and the share of slope in the scores. Changes neither the strategy nor the
+    /// model; costs one evaluation for each sigma, and one of the first pair.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The state of a strategy, and how another continues with it.
+//! Saves and loads the state of a strategy.
 
 use super::EvolutionStrategy;
 use crate::config::RunningSettings;
@@ -21,15 +21,16 @@ pub struct StrategyRecord {
     pub schedule: LrSchedulerRecord,
     /// Settings that were changed while the strategy ran.
     pub settings: RunningSettings,
-    /// [Spreads](ParameterTable::spreads) of the parameters, in the order of the table, that noise is relative to, with the factor of the population where it has one; `None` where it is absolute.
+    /// [Spreads](ParameterTable::spreads) that noise is relative to, in the order of the table, with the population's factor if there is one; `None` for
+    /// absolute noise.
     pub spreads: Option<Vec<f64>>,
-    /// [Digest](EvolutionStrategy::anchor_digest) of what parameters decay to; `None` without that decay.
+    /// [Digest](EvolutionStrategy::anchor_digest) of the anchor; `None` without anchor decay.
     pub anchor: Option<String>,
     /// [f32 copies](crate::EvolutionStrategyConfig::with_master_weights) of half-precision parameters; `None` if there are none.
     pub masters: Option<KeptTensors>,
-    /// What [transforms](crate::GradientTransform) remember; `None` if that is nothing.
+    /// The state of [transforms](crate::GradientTransform); `None` if there is none.
     pub transforms: Option<KeptTensors>,
-    /// [What was found](EvolutionStrategy::row_checks) of the rows that parameters are given; `None` where nothing was looked for.
+    /// [Checks](EvolutionStrategy::row_checks) of the rows that parameters are given; `None` if nothing was checked.
     pub rows: Option<Vec<RowCheck>>,
 }
 
@@ -49,14 +50,14 @@ impl EvolutionStrategy {
         }
     }
 
-    /// [`load_record`](Self::load_record) of a record that was read from a file, which may be anything.
+    /// [`load_record`](Self::load_record) for a record from a file, which may be damaged.
     ///
-    /// Burn panics of some records: such a panic is caught here, and the panic hook sees it.
+    /// Burn panics on some records: such a panic is caught here, but the panic hook sees it.
     ///
     /// # Errors
     ///
-    /// [`RecordError`] if Burn cannot read the record, its spreads, master weights or what transforms remember are not those of such a strategy and model, or this strategy
-    /// has another [anchor](Self::try_with_anchor).
+    /// [`RecordError`] if Burn cannot read the record, if this strategy has another [anchor](Self::try_with_anchor), or if spreads, master weights or states of
+    /// transforms do not fit this strategy and model.
     pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
         record.settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
         self.begin_as(record.spreads, record.anchor, (record.masters, record.transforms), record.rows)?;
@@ -68,13 +69,13 @@ impl EvolutionStrategy {
         Ok(self)
     }
 
-    /// Continues where a strategy of the same configuration and model stood when it made the record. Noise is relative to the spreads of
-    /// the record. An anchor is that of this strategy: the model that [`try_init`](crate::EvolutionStrategyConfig::try_init) was given, or
-    /// that of [`try_with_anchor`](Self::try_with_anchor).
+    /// Continues from a record of a strategy with the same configuration and model. Noise is relative to the spreads of the record. The
+    /// anchor is this strategy's: the model given to [`try_init`](crate::EvolutionStrategyConfig::try_init) or
+    /// [`try_with_anchor`](Self::try_with_anchor).
     ///
     /// # Panics
     ///
-    /// May panic if the record is not one that a strategy has made, and panics if it is one of another anchor, other master weights or other transforms: see
+    /// Panics if the record has another anchor, other master weights or other transforms; may panic if no strategy has made it. See
     /// [`try_load_record`](Self::try_load_record).
     #[track_caller]
     pub fn load_record(mut self, record: StrategyRecord) -> Self {
@@ -90,7 +91,7 @@ impl EvolutionStrategy {
         self
     }
 
-    /// Takes over spreads and what links of the update remember, and refuses another anchor than this strategy's.
+    /// Takes over spreads and the states of the update's links; refuses another anchor than this strategy's.
     fn begin_as(
         &mut self,
         spreads: Option<Vec<f64>>,

@@ -14,18 +14,22 @@ use eggroll_core::profile::{self, Component};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl EvolutionStrategy {
-    /// Updates the model by one generation: estimates the gradient from the fitness, [transforms](crate::GradientTransform) it, lets the
-    /// optimizer step, and [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. With [master weights](crate::EvolutionStrategyConfig::with_master_weights)
-    /// both are of these, and the parameters are what they round to. The updated model is the mean of the next population. If
-    /// all fitness values are equal the model stays as it is, bit for bit. Tied fields stay equal, bit for bit
+    /// Updates the model by one generation: estimates the gradient from the fitness, [transforms](crate::GradientTransform) it, lets the optimizer step, and
+    /// [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. With [master
+    /// weights](crate::EvolutionStrategyConfig::with_master_weights), step and decay apply to these; the parameters are the rounded master weights. The updated
+    /// model is the mean of the next population. If all fitness values are equal the model stays as it is, bit for bit. Tied fields stay equal, bit for bit
     /// ([identifiers](eggroll_core::ParameterTable#identifiers)).
     ///
     /// # Errors
     ///
-    /// [`TellError`](crate::TellError): `FitnessLength`, `Generation`, `OtherModel` or `OtherValues` if the arguments do not belong together;
-    /// [`TableError::Tied`](eggroll_core::TableError::Tied) if tied fields differ;
-    /// `NeverPerturbed` if the evaluation left out a parameter that is not frozen; `PairWeight` if the fitness is too large for the
-    /// estimate; `Transform` if one changes lengths; `Sigma` or `LearningRate` if a schedule gives a number that f32 cannot hold. Strategy and model are unchanged then.
+    /// [`TellError`](crate::TellError), with strategy and model unchanged:
+    /// - `FitnessLength`, `Generation`, `OtherModel` or `OtherValues` if the arguments do not belong together;
+    /// - `NeverPerturbed` if the evaluation left out a parameter that is not frozen;
+    /// - `PairWeight` if the fitness is too large for the estimate;
+    /// - `Transform` if a transform changes lengths;
+    /// - `Sigma` or `LearningRate` if a schedule gives a number that does not fit f32.
+    ///
+    /// [`TableError::Tied`](eggroll_core::TableError::Tied) if tied fields differ.
     pub fn tell<M: Module>(
         &mut self,
         model: &mut M,
@@ -59,15 +63,14 @@ impl EvolutionStrategy {
         Ok(report)
     }
 
-    /// Completes a generation whose step the program has made itself, with its own optimizer on the
-    /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used, nor
-    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay). [Master weights](crate::EvolutionStrategyConfig::with_master_weights) stay as they
-    /// are.
+    /// Completes a generation after the program's own step on the [gradient](Self::gradient): generation and learning-rate schedule advance. The configured
+    /// optimizer and [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay) are not used, and [master
+    /// weights](crate::EvolutionStrategyConfig::with_master_weights) do not change.
     ///
     /// # Errors
     ///
-    /// As [`tell`](Self::tell), but for what depends on the model; [`TellError::Votes`](crate::TellError::Votes) if integer parameters are
-    /// trained, [`TellError::Remembers`](crate::TellError::Remembers) if a [transform](crate::GradientTransform) would have to remember this generation.
+    /// As [`tell`](Self::tell), except for errors that depend on the model. [`TellError::Votes`](crate::TellError::Votes) if integer parameters are
+    /// trained, [`TellError::Remembers`](crate::TellError::Remembers) if a [transform](crate::GradientTransform) has state, which only `tell` updates.
     ///
     /// # Example
     ///

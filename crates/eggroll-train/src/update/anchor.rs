@@ -17,8 +17,8 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// The values that `model` has for what is trained of a table. Parameters are found by path: a model that was loaded anew has others
-    /// of Burn's identifiers.
+    /// The values of `model` for the trained parameters of a table. Parameters are found by path: a model that was loaded anew has other
+    /// identifiers of Burn's.
     pub fn of<M: Module>(table: &ParameterTable, model: &M) -> Result<Self, ConfigError> {
         let trained = table.trained(ParameterKind::Float);
         let due = trained.map(|(position, entry)| (entry.path.clone(), (position, entry.shape.clone()))).collect();

@@ -6,7 +6,7 @@ use burn::tensor::{DType, Device, Tensor};
 use std::collections::HashSet;
 
 /// Scales the gradients of `model` down to `g·min(1, longest/|g|)`, `|g|` the Euclidean norm over all parameters together. Burn clips each
-/// parameter's gradient by itself, which turns the whole.
+/// parameter's gradient by itself, which changes the direction of the whole.
 ///
 /// Computed in f32 on the gradients' devices; nothing is read to the host.
 ///

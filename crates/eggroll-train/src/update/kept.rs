@@ -1,11 +1,11 @@
-//! Tensors that a strategy keeps beside the model.
+//! Tensors that a strategy keeps next to the model.
 
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::Tensor;
 
-/// Tensors that a strategy keeps beside the model, as its record has them, flat: f32
-/// [master weights](crate::EvolutionStrategyConfig::with_master_weights), one for each trained parameter of half precision in the order of the
-/// parameter table, or what [transforms](crate::GradientTransform) remember, in their order.
+/// Tensors that a strategy keeps next to the model, flat, in the form of its record. These are f32 [master
+/// weights](crate::EvolutionStrategyConfig::with_master_weights), one for each trained half-precision parameter in the order of the parameter
+/// table, or the states of [transforms](crate::GradientTransform), in their order.
 #[derive(Module, Debug)]
 pub struct KeptTensors {
     values: Vec<Param<Tensor<1>>>,

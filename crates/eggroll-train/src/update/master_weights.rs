@@ -29,7 +29,7 @@ impl Masters {
         Self { values: trained_values(table, model).into_iter().map(|value| value.and_then(copy)).collect() }
     }
 
-    /// `model` with the copies in place of what rounds from them, and the types that it had.
+    /// `model` with the copies in place of the parameters that are their rounded values, and its former types.
     pub fn widen<M: Module>(&self, table: &ParameterTable, model: M) -> (M, Types) {
         let mut widen = Widen { masters: self, table, types: none(table) };
         let model = model.map(&mut widen);
@@ -49,13 +49,13 @@ impl Masters {
         KeptTensors::of(self.values.iter().flatten())
     }
 
-    /// Those of a record for the same parameters, or why they are not.
+    /// The master weights of a record for the same parameters, or why they do not fit.
     pub fn loaded(&self, table: &ParameterTable, record: Option<KeptTensors>) -> Result<Self, String> {
         let record = record.map_or_else(Vec::new, KeptTensors::into_tensors);
         let (found, expected) = (record.len(), self.values.iter().flatten().count());
         if found != expected {
             return Err(format!(
-                "the record has those of {found} parameters, and this strategy keeps them for {expected}: give the model of the types, \
+                "the record has master weights of {found} parameters, and this strategy keeps them for {expected}: give the model of the types, \
                  and the configuration with the master_weights, that the record was made with"
             ));
         }
@@ -69,7 +69,7 @@ impl Masters {
                 return Err(format!("{found} values for \"{path}\" of shape {:?}", entry.shape));
             }
             if value.dtype() != DType::F32 {
-                return Err(format!("those of \"{path}\" are {:?}, expected F32", value.dtype()));
+                return Err(format!("the master weights of \"{path}\" are {:?}, expected F32", value.dtype()));
             }
             loaded.values[position] = Some(value.to_device(&own.device()));
         }

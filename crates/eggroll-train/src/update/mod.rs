@@ -1,4 +1,4 @@
-//! The update of a model by an estimate: a chain of links, each with what it remembers.
+//! The update of a model by an estimate: a chain of links, each with its state.
 //!
 //! estimate → clip → transforms → relative rates → (master weights: optimizer → anchor decay) → votes → tied fields
 
@@ -31,7 +31,7 @@ use master_weights::{Masters, Types};
 use std::sync::Arc;
 use transforms::Transforms;
 
-/// The links of an update that remember something, in their order.
+/// The links of an update that have state, in their order.
 #[derive(Clone)]
 pub(crate) struct Chain {
     transforms: Transforms,
@@ -42,7 +42,7 @@ pub(crate) struct Chain {
     pub masters: Option<Masters>,
 }
 
-/// A gradient as the optimizer takes it, the transforms after it, and how the votes of integers are counted.
+/// The optimizer's input, the transforms after it, and how the votes of integers are counted.
 pub(crate) struct Transformed {
     pub gradients: GradientsParams,
     transforms: Transforms,
@@ -73,7 +73,7 @@ impl Chain {
         })
     }
 
-    /// The links before the optimizer: what it is given. Changes nothing.
+    /// Runs the links before the optimizer. Changes nothing.
     pub fn transformed<M: Module>(
         &self,
         config: &EvolutionStrategyConfig,
@@ -127,7 +127,7 @@ impl Chain {
         self.transforms.remembering()
     }
 
-    /// What transforms remember; `None` if that is nothing.
+    /// The state of transforms; `None` if there is none.
     pub fn transforms_record(&self) -> Option<KeptTensors> {
         self.transforms.to_record()
     }
@@ -137,7 +137,7 @@ impl Chain {
         self.masters.as_ref().and_then(Masters::to_record)
     }
 
-    /// Takes over what transforms and master weights are in a record.
+    /// Takes over transforms and master weights of a record.
     pub fn load(
         &mut self,
         table: &ParameterTable,

@@ -6,7 +6,7 @@ use burn::module::{Module, ModuleVisitor, Param, ParamGroup};
 use burn::tensor::Tensor;
 use eggroll_core::{ParameterKind, ParameterTable};
 
-/// Values for each member up to which noise and steps have their full length.
+/// Values for each member up to which noise and steps have full length.
 const VALUES_OF_A_MEMBER: f64 = 10.0;
 
 /// `min(1, 10·N/n)`, for `N` members and all `n` trained values of a table.

@@ -1,4 +1,4 @@
-//! The program's transforms of a gradient, and what they remember.
+//! The program's transforms of a gradient, and their state.
 
 use super::flat::{flat, trained, trained_values};
 use super::kept::KeptTensors;
@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use eggroll_core::ParameterTable;
 use std::sync::Arc;
 
-/// The transforms of a strategy with what each remembers.
+/// The transforms of a strategy, each with its state.
 #[derive(Clone, Default)]
 pub(crate) struct Transforms {
     links: Vec<Link>,
@@ -24,7 +24,7 @@ struct Link {
 }
 
 impl Transforms {
-    /// Of a model with its master weights in place of half precision.
+    /// For a model with its master weights in place of half precision.
     pub fn init<M: Module>(given: &[CustomTransform], table: &ParameterTable, model: &M) -> Result<Self, ConfigError> {
         let values: Vec<Tensor<1>> = trained_values(table, model).into_iter().flatten().collect();
         let link = |custom: &CustomTransform| {
@@ -43,7 +43,7 @@ impl Transforms {
         self.links.iter().find(|link| !link.state.is_empty()).map(|link| link.name.as_str())
     }
 
-    /// The gradients after all transforms, with what they remember then; or what a transform has changed that it may not.
+    /// The gradients after all transforms, with the new states; or the forbidden change of a transform.
     pub fn apply<M: Module>(
         &self,
         table: &ParameterTable,
@@ -83,7 +83,7 @@ impl Transforms {
         KeptTensors::of(self.links.iter().flat_map(|link| &link.state))
     }
 
-    /// The same with what a record remembers, or why it is of others.
+    /// The same with the states of a record, or why they do not fit.
     pub fn loaded(&self, record: Option<KeptTensors>) -> Result<Self, String> {
         let record = record.map_or_else(Vec::new, KeptTensors::into_tensors);
         let mut loaded = self.clone();
@@ -105,7 +105,7 @@ fn kind(tensor: &Tensor<1>) -> String {
     format!("{} {:?}", tensor.dims()[0], tensor.dtype())
 }
 
-/// What differs of length, type or device, as "5 F32 in place of 6 F32".
+/// The difference in length, type or device, as "5 F32 in place of 6 F32".
 fn same(expected: &Tensor<1>, found: &Tensor<1>) -> Result<(), String> {
     if kind(expected) != kind(found) {
         return Err(format!("{} values in place of {}", kind(found), kind(expected)));

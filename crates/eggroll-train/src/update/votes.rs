@@ -11,8 +11,8 @@ use eggroll_core::ops::integer::{integer_type, sum_part_votes, sum_votes, update
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{IntegerRule, Role};
 
-/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs, counted as `plans` say: by `optimizer` if it is one for
-/// them, else where votes are above the noiser's threshold.
+/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs, counted as `plans` say. An `optimizer` of integers
+/// makes the step; otherwise weights move where votes exceed the noiser's threshold.
 pub(super) fn step<M: Module>(
     model: M,
     population: &Population,

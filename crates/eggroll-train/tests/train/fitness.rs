@@ -263,7 +263,7 @@ fn tasks() {
 }
 
 #[test]
-#[should_panic(expected = "7 scores are not those of whole tasks to 8 members")]
+#[should_panic(expected = "7 scores do not fit whole tasks of 8 members")]
 fn tasks_are_whole() {
     FitnessShaping::Raw.shape_tasks(&SCORES[..7], 8);
 }

@@ -17,9 +17,9 @@ use table::TranspositionTable;
 ///
 /// # References
 ///
-/// Knuth and Moore, "An analysis of alpha-beta pruning", Artificial Intelligence 6, 1975; Plaat et al., "Best-first
-/// fixed-depth minimax algorithms", Artificial Intelligence 87, 1996, for repeated searches with an empty window and a
-/// table.
+/// - Knuth and Moore, "An analysis of alpha-beta pruning", Artificial Intelligence 6, 1975
+/// - Plaat et al., "Best-first fixed-depth minimax algorithms", Artificial Intelligence 87, 1996: repeated searches
+///   with an empty window and a table
 #[derive(Clone, Debug)]
 pub struct Solver {
     table: TranspositionTable,
@@ -56,14 +56,14 @@ impl Solver {
         (self.hands, self.trumps) = ([DominoSet::EMPTY; PLAYERS], None);
     }
 
-    /// Points that players 0 and 2 get from here on, with those of the current trick. Complete tricks do not count.
+    /// Points that players 0 and 2 get from here on, including the current trick's. Complete tricks do not count.
     pub fn value(&mut self, state: &HandState) -> i32 {
         self.keep_or_clear(state);
         self.narrow(state, guess(state))
     }
 
-    /// The value of each legal move to the side of the next player, by index of the domino: points that the side gets
-    /// from here on, with those of the current trick. `None` for all other dominoes.
+    /// The value of each legal move to the side of the next player, by index of the domino. The value is the points
+    /// that the side gets from here on, including the current trick's. `None` for all other dominoes.
     pub fn action_values(&mut self, state: &HandState) -> [Option<i32>; DOMINOES] {
         self.keep_or_clear(state);
         let total = i32::from(state.points_left());

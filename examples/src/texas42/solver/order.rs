@@ -1,4 +1,4 @@
-//! Which moves to try first: those that mostly settle a position.
+//! Which moves to try first: the moves that mostly settle a position.
 
 use super::super::{HAND, PLAYERS};
 use super::search::{Hands, OpenTrick, Search, points};

@@ -55,8 +55,8 @@ impl TranspositionTable {
             .copied()
     }
 
-    /// Stores bounds, over those of the same position, else an empty entry, else the one with the fewest dominoes left,
-    /// which is cheapest to search again.
+    /// Stores bounds over the entry of the same position, else an empty entry, else the entry with the fewest dominoes
+    /// left, which is cheapest to search again.
     #[inline]
     pub(super) fn put(&mut self, key: u32, lower: i8, upper: i8, lead: u8) {
         let generation = self.generation;

@@ -52,7 +52,7 @@ impl Divisor {
     }
 }
 
-/// [`Divisor`] where it applies, an ordinary division elsewhere.
+/// `clip(⌊value / divisor⌋)` by an ordinary division, for divisors to which [`Divisor`] does not apply.
 #[inline(always)]
 pub(crate) fn divide_plainly(value: i32, divisor: i32) -> i8 {
     clip(value.div_euclid(divisor))

@@ -47,11 +47,10 @@ pub const fn product_divisor(d_input: usize) -> i32 {
     (d_input.isqrt() as i32) << FIXED_POINT
 }
 
-/// How finely a pair's vote says by how much one member was better.
+/// Resolution of a pair's vote.
 ///
 /// With the differences `δ_q = f₊ − f₋` of all pairs, and their mean magnitude `m`, the vote of a pair has the sign of `δ_q` and one of a few
-/// magnitudes. Where differences are normally distributed, the same number of pairs carries 64 % of the information of the differences as signs,
-/// 81 % in three levels, 92 % in five.
+/// magnitudes. For normally distributed differences, votes carry 64 % of their information as signs, 81 % in three levels, 92 % in five.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VoteLevels {

@@ -1,17 +1,17 @@
 //! How integer models round.
 
-/// How an integer model rounds, and what becomes of sums of activations that int8 does not hold.
+/// How an integer model rounds, and how sums of activations return to int8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// Down; sums saturate at ±127: Q-EGGROLL's recurrent model.
     Floor,
-    /// To nearest, halves away from zero; sums of activations, and looked-up rows, are stretched to ±127 row by row, and products saturate: the integer transformer. It commutes with the sign, so that the
-    /// noise of a pair stays antithetic.
+    /// To nearest, halves away from zero; sums of activations and looked-up rows are rescaled to ±127 row by row, and products saturate: the integer
+    /// transformer. It commutes with the sign, so the noise of a pair stays antithetic.
     Nearest,
 }
 
 impl Rounding {
-    /// What a member's noise adds, of the product of its factors: `⌊s·p / 2^bits⌋`, or `s·round(p / 2^bits)`.
+    /// The added noise of a member, from the product of its factors: `⌊s·p / 2^bits⌋`, or `s·round(p / 2^bits)`.
     #[inline(always)]
     pub(crate) const fn noise(self, product: i32, sign: i32, bits: u32) -> i32 {
         match self {
@@ -54,7 +54,7 @@ pub const fn half_log2(n: usize) -> u32 {
     n.ilog2() / 2
 }
 
-/// [`divide_rounded`] by a divisor that stays, without a division: "Division by Invariant Integers using Multiplication", Granlund and
+/// [`divide_rounded`] by a constant divisor, without a division: "Division by Invariant Integers using Multiplication", Granlund and
 /// Montgomery 1994.
 ///
 /// For `2^(p−1) ≤ b < 2^p` and `m = ⌈2^(30+p) / b⌉`, `⌊n·m / 2^(30+p)⌋ = ⌊n/b⌋` if `n·(m·b − 2^(30+p)) < 2^(30+p)`, which `n < 2³⁰` ensures.

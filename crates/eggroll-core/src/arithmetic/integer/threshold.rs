@@ -1,4 +1,4 @@
-//! How strong a vote must be: the threshold schedule and the limit that it gives.
+//! The threshold schedule of votes, and the resulting limit.
 
 use super::{FIXED_POINT, Votes};
 use crate::arithmetic::elementary::{exp2, ln};
@@ -121,8 +121,8 @@ pub fn threshold(alpha: f64, decay: u64, generation: u64) -> u32 {
 /// The smallest vote that moves a weight: `|Z|·16 ≥ threshold·⌊√products⌋·256` (1 in place of 256 for votes of signs), as a
 /// bound on `|Z|`.
 ///
-/// `products` is how many products of two draws the vote `Z` adds up: random fitness gives it a standard deviation of `√products`
-/// times that of one product. A limit of 0 moves every weight, those without any vote down.
+/// `products` is the number of products of two draws in the vote `Z`. Under random fitness the standard deviation of `Z` is
+/// `√products` times that of one product. A limit of 0 moves every weight; weights without a vote move down.
 pub fn step_limit(threshold: u32, products: usize, votes: Votes) -> i32 {
     let unit = match votes {
         Votes::Values => 1 << (2 * FIXED_POINT),

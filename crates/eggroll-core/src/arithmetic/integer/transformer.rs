@@ -1,4 +1,4 @@
-//! What the integer transformer looks up: its activation, powers and logarithms of two, and rotations.
+//! Tables of the integer transformer: its activation, powers and logarithms of two, and rotations.
 
 use super::{INT8_LIMIT, shift_rounded};
 use crate::arithmetic::elementary::{cos_sin, exp2, ln};
@@ -21,20 +21,20 @@ pub const fn attention_shift(d_head: usize) -> u32 {
     7 + super::half_log2(d_head)
 }
 
-/// Largest depth of a product with noise, times the noise's rank: int32 holds all sums then.
+/// Largest depth of a product with noise, times the noise's rank, for which all sums fit int32.
 pub const MAX_NOISE_DEPTH: usize = 1 << 13;
-/// Most rows of a member in a log-likelihood: int32 holds the sum of their losses then.
+/// Most rows of a member in a log-likelihood for which the sum of their losses fits int32.
 pub const MAX_ROWS: usize = 1 << 14;
 /// Largest magnitude of a logit.
 pub const LARGEST_LOGIT: i32 = 32767;
-/// Longest context: int32 holds a sum of weighted values then.
+/// Longest context for which a sum of weighted values fits int32.
 pub const MAX_CONTEXT: usize = 1 << 11;
 
-/// Magnitudes where [`gelu`] falls another unit below `max(x, 0)`, and where it comes back.
+/// Magnitudes where [`gelu`] falls another unit below `max(x, 0)`, and where it returns.
 pub(crate) const GELU_DOWN: [u8; 3] = [2, 4, 9];
 pub(crate) const GELU_UP: [u8; 3] = [17, 25, 36];
 
-/// `GELU(x/16)` in sixteenths, rounded: `max(x, 0)` less a few units, as many for `x` as for `−x`.
+/// `GELU(x/16)` in sixteenths, rounded: `max(x, 0)` minus a few units, the same for `x` and `−x`.
 ///
 /// # References
 ///
@@ -149,12 +149,12 @@ pub(crate) fn rotate(a: i32, b: i32, cos: i32, sin: i32) -> [i32; 2] {
     [shift_rounded(a * cos - b * sin, ROTARY_BITS), shift_rounded(b * cos + a * sin, ROTARY_BITS)]
 }
 
-/// How widely a head attends in a row.
+/// The spread of a head's attention in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowEntropy {
     /// Entropy of the weights, in bits.
     pub entropy: f64,
-    /// The largest weight, of 1.
+    /// The largest weight, as a share of 1.
     pub largest_weight: f64,
     /// Positions that the row sees.
     pub visible: usize,
@@ -195,7 +195,7 @@ pub fn attention_entropy(query: &[i8], keys: &[i8], steps: usize, heads: usize, 
     (0..rows * heads).map(|at| row(at / heads, at % heads)).collect()
 }
 
-/// What rescaling stretches a row's largest magnitude to.
+/// A row's largest magnitude after rescaling.
 pub(crate) const STRETCHED: i32 = INT8_LIMIT;
 
 #[cfg(test)]
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!((i8::MIN..=127).map(gelu).min(), Some(-3));
     }
 
-    /// The tables are those of the library's functions, and no value is so near to a tie that another library could have rounded it otherwise.
+    /// The tables agree with the library's functions, and no value is so near to a tie that another library could have rounded it differently.
     #[test]
     fn tables_are_away_from_ties() {
         let near = |value: f64| (value - value.trunc()).abs() - 0.5;
@@ -238,7 +238,7 @@ mod tests {
             check(EXP2_DIGITS[1][i], power(15.0, 256.0), 1e-9);
         }
         (0..256).for_each(|i| check(LOG2[i], 256.0 * (1.0 + i as f64 / 256.0).log2(), 1e-9));
-        // Angles have roundings of their own; all that may depend on them are the bits below.
+        // Angles have separate roundings; only the bits below may depend on them.
         for d_head in [8, 32, 64] {
             let table = Rotations::new(0, MAX_CONTEXT, d_head);
             for (at, (cos, sin)) in table.cos.iter().zip(&table.sin).enumerate() {

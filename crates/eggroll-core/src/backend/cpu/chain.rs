@@ -128,7 +128,7 @@ impl ChainSlices {
         }
     }
 
-    /// `t` of all rows, those of one pair after each other together.
+    /// `t` of all rows; consecutive rows of one pair together.
     ///
     /// # Safety
     ///

@@ -115,8 +115,8 @@ struct Places {
 
 /// # Safety
 ///
-/// The processor must have the instruction set `S`; `x` must be at `R` and `v` at `V` rows of `depth` elements, `out` at as many
-/// places.
+/// The processor must have the instruction set `S`. `x` must point at `R` and `v` at `V` rows of `depth` elements, `out` at
+/// `R·V` places.
 #[inline(always)]
 unsafe fn dot_tile<S: Simd, const R: usize, const V: usize>(
     depth: usize,

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 
 /// Factor columns multiplied at a time; a constant, so that the order of summation is one.
 const DEPTH: usize = 256;
-/// Elements of factors drawn before they are multiplied: several times [`DEPTH`] columns of small matrices, because every
-/// change between drawing and multiplying waits for all threads.
+/// Elements of factors drawn before they are multiplied. They are several times [`DEPTH`] columns of small matrices,
+/// because every change between drawing and multiplying waits for all threads.
 const ROUND_ELEMENTS: usize = 1 << 19;
 /// Rows of the estimate that one task takes at most.
 const TASK_ROWS: usize = 64;
@@ -90,7 +90,7 @@ fn sign(value: f32) -> f32 {
 fn add_product(b: &[f32], d_input: usize, first: usize, a_blocks: &[f32], d_output: usize, sum: &mut [f32]) {
     let (depth, rows) = (b.len() / d_input, sum.len() / d_output);
     with_scratch(depth * rows, |b_block| {
-        // Beside each other, the rows of one step: `b` itself has a row of the estimate's length between them.
+        // The rows of one step next to each other: in `b` itself a row of the estimate's length is between them.
         for (b, to) in b.chunks_exact(d_input).zip(b_block.chunks_exact_mut(rows)) {
             to.copy_from_slice(&b[first..first + rows]);
         }

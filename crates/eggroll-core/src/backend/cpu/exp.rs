@@ -29,7 +29,7 @@ pub(super) unsafe fn exp<S: Simd>(x: S::F) -> S::F {
         for coefficient in &COEFFICIENTS[1..] {
             sum = S::fma(sum, r, S::splat(*coefficient));
         }
-        // A factor, not a sum of exponents: the bits of a NaN would become those of a number.
+        // A factor, not a sum of exponents: the bits of a NaN would become the bits of a number.
         S::mul(sum, S::from_bits(S::uadd(S::shl::<23>(S::to_bits(rounded)), S::usplat(1f32.to_bits()))))
     }
 }

@@ -22,7 +22,7 @@ const MANY: usize = 64;
 pub(crate) struct SharedRows {
     /// `x·W : [rows, d_output]`
     pub product: Vec<f32>,
-    /// `xᵀ : [d_input, rows]`, with slack behind for loads of whole vectors, if the rows are short and many: as those of a
+    /// `xᵀ : [d_input, rows]`, with slack at the end for loads of whole vectors, if the rows are short and many, as in a
     /// convolution. Dot products of short rows would be mostly horizontal sums.
     pub columns: Option<Vec<f32>>,
 }

@@ -27,7 +27,7 @@ impl PairBlock<'_> {
         self.pairs * 2 * self.op.rows
     }
 
-    /// `x·B`, bias of every member, and factors if they are not held; loads of a tile's last vector may run past the end of
+    /// `x·B`, bias of every member, and factors if they are not held. Loads of a tile's last vector may run past the end of
     /// a bias.
     pub(super) fn scratch_len(&self) -> usize {
         let drawn = if self.source.writes(self.noise.key) { self.factors } else { 0 };

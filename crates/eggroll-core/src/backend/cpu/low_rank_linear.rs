@@ -45,7 +45,7 @@ pub(crate) fn low_rank_linear(
                 dispatch(PerMember { block, x, packed, scratch, y });
             }
             (Some(shared), _) => dispatch(Shared { block, shared, scratch, y }),
-            (None, None) => unreachable!("rows of their own have a packed weight"),
+            (None, None) => unreachable!("separate rows have a packed weight"),
         });
     });
 }

@@ -1,7 +1,7 @@
 //! Hand-vectorized kernels on slices, one file per operation as in `ops/`.
 //!
-//! A kernel splits its pairs into tasks for rayon; each task draws the noise of its own pairs into a scratch buffer
-//! that stays in cache, uses it, and forgets it. Nothing that is stored grows with the population but the output.
+//! A kernel splits its pairs into tasks for rayon. Each task draws the noise of its own pairs into a scratch buffer
+//! that stays in cache, uses it, and discards it. Only the output grows with the population.
 
 mod activation;
 mod causal_attention;

@@ -1,4 +1,4 @@
-//! Rows of perturbed matrices, `W[k] + s·c·B[k]·Aᵀ` or `W[k] + s·σ·ε[k]`: noise is drawn for rows that are looked up only, and
+//! Rows of perturbed matrices, `W[k] + s·c·B[k]·Aᵀ` or `W[k] + s·σ·ε[k]`. Noise is drawn for rows that are looked up only, and
 //! once for a pair, however often its members look a row up.
 
 use super::scratch::reuse;
@@ -71,7 +71,7 @@ impl Buffers {
     }
 }
 
-/// One pair, and the indices that its members look up: those of both, or what they share.
+/// One pair, and the indices that its members look up: the indices of both members, or shared ones.
 struct Pair<'a> {
     op: &'a EmbeddingSlices<'a>,
     indices: &'a [usize],
@@ -102,7 +102,7 @@ impl Pair<'_> {
         self.indices.iter().for_each(|index| buffers.slots[*index] = NONE);
     }
 
-    /// Where the noise of a row is, made now if the pair has not looked the row up before.
+    /// The slot of a row's noise, made now if the pair has not looked the row up before.
     fn slot(&self, index: usize, buffers: &mut Buffers) -> usize {
         if buffers.slots[index] == NONE {
             let start = buffers.deltas.len();
@@ -129,7 +129,7 @@ impl PairStream<'_> {
         self.source.fill(self.noise.key(), self.pair, self.noise.elements(self.shape), start, out);
     }
 
-    /// Brings `A`, and all of `B` if `looked_up` rows, one after the other, would cost as much: a single element is a group of the
+    /// Brings `A`, and all of `B` if `looked_up` rows, one after the other, would cost as much. A single element is a group of the
     /// stream.
     fn bring_factors(&self, looked_up: usize, buffers: &mut Buffers) {
         let MatrixNoise::LowRank(noise) = self.noise else {

@@ -3,11 +3,11 @@
 use super::tile::{Epilogue, Panels, Strided, Tile, TileArea, end, multiply};
 use crate::simd::{Kernel, Simd};
 
-/// `for_vectors!(S, columns, target, |c, lanes| value)` stores `value` at `target` for each vector of a row of `columns`: `c` is the
+/// `for_vectors!(S, columns, target, |c, lanes| value)` stores `value` at `target` for each vector of a row of `columns`. `c` is the
 /// vector's first column; the last vector has fewer than all `lanes` if the row ends inside it.
 ///
-/// A macro, because a closure is a function of its own that is not compiled for the instruction set: where the compiler does not inline it,
-/// as in builds with one codegen unit and without LTO, every operation on vectors becomes a call.
+/// A macro, because a closure is a separate function that is not compiled for the instruction set. If the compiler does not inline it, as
+/// in builds with one codegen unit and without LTO, every operation on vectors becomes a call.
 ///
 /// # Safety
 ///

@@ -108,8 +108,8 @@ pub(crate) fn end(counts: [usize; 2], strides: [usize; 2]) -> Option<usize> {
     last[0]?.checked_add(last[1]?)?.checked_add(1)
 }
 
-/// `rows × columns` product of `x` and `panels`, tile by tile; columns outside, so that one panel of `W` stays in
-/// the first-level cache while the rows pass.
+/// `rows × columns` product of `x` and `panels`, tile by tile. Columns are the outer loop, so that one panel of
+/// `W` stays in the first-level cache while the rows pass.
 ///
 /// # Panics
 ///
@@ -191,7 +191,7 @@ impl<'a> Panels<'a> {
         (column / self.block).checked_mul(self.block_stride)?.checked_add(column % self.block)
     }
 
-    /// Where the loads of all tiles end: tiles lie one behind the other, so where those of the last one do.
+    /// End of the last load; tiles are contiguous.
     #[inline(always)]
     fn end<S: Simd>(&self, columns: usize, depth: usize) -> Option<usize> {
         if columns == 0 || depth == 0 {

@@ -9,7 +9,7 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::CubeDim;
 
-/// An orthonormal basis of the rows of `x`, `[rows, d_input]`, with rows of zeros for those that depend on others.
+/// An orthonormal basis of the rows of `x`, `[rows, d_input]`, with zeros for dependent rows.
 pub(crate) fn row_basis(x: CubeTensor, tile: BasisTile) -> CubeTensor {
     let [rows, width] = [x.meta.shape()[0], x.meta.shape()[1]];
     let each = BasisTile::panel_rows(rows);

@@ -59,7 +59,7 @@ pub(crate) fn has_dot_products(client: &Client) -> bool {
     matches!(client.name(), "cuda" | "wgpu<spirv>")
 }
 
-/// Units of a plane (warp, subgroup) for reductions; 0 if they go through shared memory, because the device has no plane
+/// Units of a plane (warp, subgroup) for reductions. 0 if they go through shared memory, because the device has no plane
 /// operations or planes of no fixed size.
 pub(crate) fn plane_size(client: &Client) -> usize {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();

@@ -1,5 +1,5 @@
 //! Rows of perturbed matrices on the device: a cube takes some rows of one pair. With low-rank noise it draws the second factor once for
-//! all of them. One launch, whatever the population.
+//! all of them. One launch for any population.
 
 use super::geometry::{COLUMNS, EmbeddingTile};
 use super::noise::{PairNoise, Stream, element_of, noise_of_block, pair_noise};

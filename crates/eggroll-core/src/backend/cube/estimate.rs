@@ -1,7 +1,7 @@
 //! `Σ_q w_q·c·B_q·A_qᵀ` and `Σ_q w_q·σ·ε_q`, the noise drawn again where it is summed.
 //!
-//! Few outputs and many pairs would leave the device idle: the pairs are split into runs that are summed side by side,
-//! `[splits, …]`, and added up by the caller.
+//! Few outputs and many pairs would leave the device idle. So the pairs are split into runs that are summed side by
+//! side, `[splits, …]`, and added up by the caller.
 
 use super::geometry::{COLUMNS, DEPTH, EstimateTile, SIDE};
 use super::noise::{SourceKind, Stream, go_to, held_start, noise_of_block, pair_noise};

@@ -1,4 +1,4 @@
-//! Perturbed linear with low-rank noise in two launches, none of which reads `y`: one finds `t = x·B` ([`linear_factors_kernel`]), and the
+//! Perturbed linear with low-rank noise in two launches, neither of which reads `y`. One finds `t = x·B` ([`linear_factors_kernel`]); the
 //! product `x·W` adds `t·Aᵀ` and the bias where it is written.
 
 use super::eligibility::runs;
@@ -15,7 +15,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 /// Whether no more goes through memory than where a launch of its own reads and writes the product again.
 ///
-/// In units of `y`: that launch reads and writes one each; here every pair writes and reads its factors, `depth` rows for the
+/// In units of `y`, that launch reads and writes one each. Here every pair writes and reads its factors, `depth` rows for the
 /// `2 · rows` that it has in `y`. Rows are a member's, so that chunks of a population decide alike.
 pub(crate) fn is_cheaper(depth: usize, rows: usize) -> bool {
     depth <= 2 * rows

@@ -296,7 +296,7 @@ pub(crate) fn by_element(tensors: u32, elements: usize) -> Demand {
 
 /// Units of a cube that has work for `wanted`: a power of two.
 pub(crate) fn units(client: &Client, wanted: usize) -> u32 {
-    // Rounded down to a power of two, whatever the device's limit is.
+    // Rounded down to a power of two: the device's limit need not be one.
     let most = 1 << MAX_UNITS.min(max_units(client)).max(MIN_UNITS).ilog2();
     (wanted.next_power_of_two().min(most) as u32).max(MIN_UNITS)
 }

@@ -1,8 +1,8 @@
 //! CubeCL: one source of kernels for CUDA, Vulkan, Metal and WebGPU.
 //!
-//! `eligibility` decides whether a kernel can run, by the facts in `device`; `geometry` says how it is cut up and what it asks
-//! for, `launch` runs it; the kernels are in files named as the operations. The product `x·W` is CubeK's, so that it uses tensor cores where
-//! there are any.
+//! `eligibility` decides by the facts in `device` whether a kernel can run. `geometry` has its division into cubes and its resources,
+//! `launch` runs it. The kernels are in files named like the operations. The product `x·W` is CubeK's, which uses tensor cores if there are
+//! any.
 
 mod basis;
 mod cross_entropy;

@@ -61,7 +61,7 @@ fn dense() -> DenseNoise {
     DenseNoise::new(NoiseKey::new(4, 2, 2), 0.5)
 }
 
-/// The results of both layouts are the same, and not those of other numbers.
+/// The results of both layouts are the same, and differ from results of other numbers.
 fn check(what: &str, of: impl Fn(&dyn Fn([usize; 2], u32) -> CubeTensor) -> CubeTensor) {
     let plain = read(of(&|shape, salt| both(shape, salt)[0].clone()));
     let padded = read(of(&|shape, salt| both(shape, salt)[1].clone()));

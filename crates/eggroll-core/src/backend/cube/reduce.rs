@@ -74,7 +74,8 @@ fn fold_shared(shared: &mut Shared<[f32]>, value: f32, #[comptime] lanes: Lanes,
 /// Runs that a plane holds whole.
 #[cube]
 fn fold_plane(value: f32, #[comptime] lanes: Lanes, #[comptime] fold: Fold) -> f32 {
-    // Units that come from loops of unequal turns need not have met again, and plane operations take those that have.
+    // Units that come from loops of unequal turns need not have met again, and plane operations take only units that
+    // have met.
     sync_plane();
     if comptime!(lanes.count == lanes.plane) {
         if comptime!(fold == Fold::Sum) { plane_sum(value) } else { plane_max(value) }

@@ -1,5 +1,5 @@
-//! Noise in the registers of the unit that draws it. A unit takes some lanes of consecutive groups of a run: the blocks of these lanes
-//! give it whole vectors of elements, and of signs it uses all the words that it has made.
+//! Noise in the registers of the unit that draws it. A unit takes some lanes of consecutive groups of a run. The blocks of these lanes
+//! are whole vectors of elements; for signs, it uses all words that it has made.
 
 use super::geometry::COLUMNS;
 use super::noise::{PairNoise, SourceKind, normals_of_block, sign, sign_words};

@@ -153,8 +153,8 @@ fn take_overlaps(
     left
 }
 
-/// `overlaps[j, p] = basis[j]·v[p]` for all rows `j` before the panel, where `v` are the panel's rows, of `x` or, the second time, of
-/// `basis`: a run of units takes one row `j`, and all rows of the panel with it.
+/// `overlaps[j, p] = basis[j]·v[p]` for all rows `j` before the panel. `v` are the panel's rows of `x` or, the second time, of
+/// `basis`. A run of units takes one row `j` and all rows of the panel.
 #[cube(launch)]
 pub(crate) fn panel_overlaps_kernel<F: Float>(
     x: &[F],

@@ -94,8 +94,8 @@ impl KeyValues {
         fork
     }
 
-    /// Writes a layer's keys and values of new positions, `[rows, heads, head_dim]` each, behind those that are there. They count once
-    /// all layers have theirs ([`advance`](Self::advance)).
+    /// Appends a layer's keys and values of new positions, `[rows, heads, head_dim]` each. They count once all layers have theirs
+    /// ([`advance`](Self::advance)).
     ///
     /// # Panics
     ///
@@ -113,8 +113,8 @@ impl KeyValues {
         place([keys, values], [self.heads, self.head_dim, self.capacity], self.len, room);
     }
 
-    /// Attention of new rows, whose keys and values are [written](Self::write): `softmax(s(q·Kᵀ))·V` with the scores `s`, over positions
-    /// up to the row's own, for each head; several heads of queries share one of keys if there are more (grouped-query attention, arXiv 2305.13245).
+    /// Attention of new rows, whose keys and values are [written](Self::write): `softmax(s(q·Kᵀ))·V` with the scores `s`, over positions up to the
+    /// row's own, for each head. If there are more query heads than key heads, several share one (grouped-query attention, arXiv 2305.13245).
     ///
     /// # Shapes
     ///

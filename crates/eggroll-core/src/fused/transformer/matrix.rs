@@ -87,9 +87,9 @@ impl PackedMatrix {
             .unwrap_or_else(|| panic!("blocks of a weight {:?} in {}", self.shape, self.precision))
     }
 
-    /// Moves the integers of a weight in [`Q8_0`](Precision::Q8_0) by `update`, with error feedback: an integer `q` of scale `s` moves by
-    /// `round(u/s + e)` steps, where `e` is what earlier moves were short of; `carried` has `2¹⁶·e`. An integer at an end of `range` stays. Returns
-    /// how many have moved.
+    /// Moves the integers of a weight in [`Q8_0`](Precision::Q8_0) by `update`, with error feedback. An integer `q` of scale `s` moves by
+    /// `round(u/s + e)` steps, where `e` is the carried rounding error of earlier moves; `carried` holds `2¹⁶·e`. An integer at an end of `range`
+    /// stays. Returns the number of moved integers.
     ///
     /// # Shapes
     ///
@@ -155,7 +155,8 @@ impl PackedMatrix {
     ///
     /// # Panics
     ///
-    /// Panics if shapes do not fit, if the weight is not in float32 and `x` was not made for its format, or if a row's slot is not there.
+    /// Panics if shapes do not fit, or a row's slot is not there. For a weight that is not in float32 it also panics if `x` was not made
+    /// for the weight's format.
     #[track_caller]
     pub fn multiply(
         &self,

@@ -1,9 +1,9 @@
-//! What a transformer does with rows of any members, on the host and without tensors: the language models of `eggroll-lm`.
+//! Transformer operations on rows of any members, on the host and without tensors, for the language models of
+//! `eggroll-lm`.
 //!
-//! Rows of activations are `[rows, width]`, of any number of sequences of any members. The base product of all rows is one product
-//! with a weight that is packed once ([`PackedMatrix`]), in float32, bfloat16 or int8; what the low-rank noise of a row's member makes of the row
-//! is added on top in float32 ([`Factors`]). All other operations treat rows alike, whatever rows stand next to them: results do
-//! not depend on how sequences are put together.
+//! Rows of activations are `[rows, width]`, of any number of sequences of any members. The base product of all rows is one product with a weight
+//! that is packed once ([`PackedMatrix`]), in float32, bfloat16 or int8. The product of a row with its member's low-rank noise is added in
+//! float32 ([`Factors`]). All other operations treat each row independently of its neighbors: results do not depend on how sequences are batched.
 
 mod activations;
 mod factors;
@@ -38,7 +38,7 @@ pub fn log_sum_exp(logits: &[f32]) -> f32 {
     cpu::log_sum_exp(logits)
 }
 
-/// The index of the largest of a row of logits, the first of equal ones; `None` of a row that is empty or has a NaN.
+/// The index of the largest of a row of logits, the first of equal ones. `None` of a row that is empty or has a NaN.
 pub fn argmax(logits: &[f32]) -> Option<usize> {
     if logits.iter().fold(false, |found, logit| found | logit.is_nan()) {
         return None;
@@ -50,7 +50,7 @@ pub fn argmax(logits: &[f32]) -> Option<usize> {
     logits.iter().position(|logit| *logit == largest)
 }
 
-/// Rotary position embedding of rows `[rows, heads, head_dim]` in place (Su et al., arXiv 2104.09864): the pair `(x[i], x[i + half])` of
+/// Rotary position embedding of rows `[rows, heads, head_dim]` in place (Su et al., arXiv 2104.09864). The pair `(x[i], x[i + half])` of
 /// a head, `half = head_dim/2`, is turned by the angle of the row's position. `cosines` and `sines` are `[positions, half]`.
 ///
 /// # Panics

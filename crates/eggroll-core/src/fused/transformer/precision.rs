@@ -13,7 +13,7 @@ pub enum Precision {
     /// the processor has AVX512-BF16.
     Bf16,
     /// int8: weights and rows rotated by Hadamard matrices (QuaRot, arXiv 2404.00456), then rounded with a scale for each 192 inputs of a
-    /// column or row; sums in int32.
+    /// column or row. Sums are in int32.
     #[default]
     Int8,
     /// int8 as it is in ggml's Q8_0 and Q4_0: rounded with a scale for each 32 inputs of a column or row; sums in int32.

@@ -13,7 +13,8 @@ pub fn tanh(x: &mut [f32]) {
 }
 
 /// `y = (x − mean)/√(var + ε)·w + b` of every row of `x : [rows, n]`, for `w, b : [n]`, with the mean and the variance of each of
-/// `groups` equal parts of the row: group normalization (Wu and He, arXiv 1803.08494); layer normalization if it is one group.
+/// `groups` equal parts of the row. This is group normalization (Wu and He, arXiv 1803.08494); with one group, layer
+/// normalization.
 ///
 /// # Panics
 ///

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 /// Settings of baseline subtraction: members come in groups of `group` consecutive ones, and the first two of each group,
 /// `m mod group < 2`, are baselines without noise. All others are members of EGGROLL.
 ///
-/// For reproduction only: members are mirrored pairs, and `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so that a baseline `f₀` cancels in every
-/// pair. What is left of `FitnessShaping::BaselineSubtraction` of `eggroll-train` is a division by the standard deviation of each group,
-/// for `2/group` of the evaluations; `FitnessShaping::GroupStandardized` has it for none.
+/// For reproduction only: members are mirrored pairs, and `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so a baseline `f₀` cancels in every pair.
+/// Only the division by each group's standard deviation remains of `FitnessShaping::BaselineSubtraction` in `eggroll-train`, at the cost
+/// of `2/group` of the evaluations. `FitnessShaping::GroupStandardized` has it without that cost.
 ///
-/// The noise of a baseline is 0 for every use, so that it has no part in an estimate, whatever its score.
+/// The noise of a baseline is 0 for every use: it does not contribute to an estimate, with any score.
 ///
 /// # Example
 ///

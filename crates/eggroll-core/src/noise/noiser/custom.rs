@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A noiser that is not in the registry, given to a strategy by the program: everything that takes a
-/// [`NoiserConfig`](crate::NoiserConfig) takes it.
+/// A noiser that is not in the registry, given to a strategy by the program, wherever a
+/// [`NoiserConfig`](crate::NoiserConfig) is accepted.
 ///
-/// Files cannot hold it. What is saved is its [name](Noiser::name) with its [properties](NoiserProperties); one that is read from a file
-/// is only good for being compared, and [`NoiserConfig::restored`](crate::NoiserConfig::restored) puts the program's in its place. Two are
-/// equal if name and properties are.
+/// Files cannot hold it: they save its [name](Noiser::name) and [properties](NoiserProperties). One that is read from a file serves only
+/// for comparison; [`NoiserConfig::restored`](crate::NoiserConfig::restored) replaces it by the program's. Two are equal if name and
+/// properties are.
 ///
 /// # Example
 ///
@@ -82,7 +82,7 @@ impl PartialEq for CustomNoiser {
     }
 }
 
-/// The name, and what is special about the noiser.
+/// The name, with the properties if they are not the default.
 impl fmt::Display for CustomNoiser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { noiser, properties, .. } = self;

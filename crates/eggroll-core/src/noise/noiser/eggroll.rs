@@ -30,7 +30,7 @@ pub struct EggrollConfig {
     /// Distribution of every noise element.
     #[serde(skip_serializing_if = "NoiseDistribution::is_default")]
     pub distribution: NoiseDistribution,
-    /// Dense noise for matrices so thin that factors would save nothing.
+    /// Dense noise for thin matrices, whose factors would save nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub thin_dense: bool,
 }
@@ -68,9 +68,8 @@ impl EggrollConfig {
     /// Sets whether matrices `[d_input, d_output]` with `2·r·(d_input + d_output) ≥ d_input·d_output` get dense noise: off by default, as in the
     /// paper.
     ///
-    /// The factors of such a matrix are half as many numbers as its elements or more, and the estimate of low-rank noise has
-    /// `(d_input + 2)·(d_output + 2)/(d_input·d_output + 2)` times the variance of dense noise at rank 1: three times for `[32, 1]`, 1.6 % more for
-    /// `[256, 256]`.
+    /// The factors of such a matrix have at least half as many numbers as the matrix. At rank 1, the estimate of low-rank noise has
+    /// `(d_input + 2)·(d_output + 2)/(d_input·d_output + 2)` times the variance of dense noise: three times for `[32, 1]`, 1.6 % more for `[256, 256]`.
     pub fn with_thin_dense(mut self, dense: bool) -> Self {
         self.thin_dense = dense;
         self

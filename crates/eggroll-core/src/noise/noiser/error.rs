@@ -2,7 +2,7 @@
 
 use crate::arithmetic::integer::MAX_SIGMA_SHIFT;
 
-/// Settings that no noiser can be built from.
+/// Settings from which no noiser can be built.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoiserError {

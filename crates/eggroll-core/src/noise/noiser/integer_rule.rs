@@ -5,7 +5,7 @@ use crate::arithmetic::integer::{MAX_SIGMA_SHIFT, VoteLevels, Votes, step_limit,
 use crate::noise::role::Role;
 use serde::{Deserialize, Serialize};
 
-/// How a noiser perturbs and updates integer parameters. Made of settings by [`QEggrollConfig::rule`](crate::QEggrollConfig::rule).
+/// How a noiser perturbs and updates integer parameters. Made by [`QEggrollConfig::rule`](crate::QEggrollConfig::rule).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntegerRule {
@@ -61,20 +61,20 @@ impl IntegerRule {
         self.votes
     }
 
-    /// How finely pairs vote.
+    /// Resolution of a pair's vote.
     pub fn levels(&self) -> VoteLevels {
         self.levels
     }
 
-    /// Whether these votes of pairs move any weight: if all pairs are tied, they do by the
-    /// [reference's rule](crate::QEggrollConfig::with_reference_limit) for signs only.
+    /// Whether these votes of pairs can move a weight. If all pairs are tied, they do so only by
+    /// the [reference's rule](crate::QEggrollConfig::with_reference_limit) for signs.
     pub fn moves(&self, votes: &[i8]) -> bool {
         self.counts_ties() || votes.iter().any(|vote| *vote != 0)
     }
 
-    /// The smallest sum of votes that moves a weight whose noise has so many columns, 0 for a vector, in a generation with these votes of
-    /// pairs: of `Σ f_q²·max(rank, 1)` products, or as many as the [reference](crate::QEggrollConfig::with_reference_limit) counts;
-    /// see [`crate::arithmetic::integer::step_limit`].
+    /// The smallest sum of votes that moves a weight in a generation with these votes of pairs. `rank` is the number of columns of the
+    /// weight's noise, 0 for a vector. The limit is for `Σ f_q²·max(rank, 1)` products, or the number that the
+    /// [reference](crate::QEggrollConfig::with_reference_limit) counts; see [`crate::arithmetic::integer::step_limit`].
     pub fn step_limit(&self, generation: u64, rank: usize, votes: &[i8]) -> i32 {
         let pairs = match self.counts_ties() {
             true => votes.len(),

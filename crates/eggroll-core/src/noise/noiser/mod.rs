@@ -1,9 +1,8 @@
-//! Noisers: which parameters are perturbed, and how.
+//! Noisers: how parameters are perturbed.
 //!
-//! One algorithm per file. A noiser gives each parameter a [`Role`], and everything else in [`NoiserProperties`]. What follows
-//! from a role, perturbed operations and estimates, is the same for all: [`ParameterNoise`](crate::ParameterNoise).
-//! [`NoiserConfig`] is the registry: add a file, a variant with its arms, and its name there. [`CustomNoiser`] is a noiser of another
-//! crate.
+//! One algorithm per file. A noiser gives each parameter a [`Role`]; everything else is in its [`NoiserProperties`]. Perturbed
+//! operations and estimates depend only on the role, for all noisers: [`ParameterNoise`](crate::ParameterNoise). [`NoiserConfig`] is
+//! the registry: add a file, a variant with its arms, and its name there. [`CustomNoiser`] is a noiser of another crate.
 
 mod baseline;
 mod custom;
@@ -59,14 +58,14 @@ pub trait Noiser: Debug + Send + Sync {
     /// The role of a parameter of this shape, unless the user says otherwise.
     fn role(&self, shape: &[usize]) -> Role;
 
-    /// What differs from Gaussian noise for float parameters and its plain estimate; always the same. A noiser that wraps another
-    /// passes on the other's: `NoiserProperties { baselines: 4, ..self.inner.properties() }`.
+    /// Differences from Gaussian noise for float parameters and its plain estimate; constant. A noiser that wraps another passes
+    /// on the inner properties: `NoiserProperties { baselines: 4, ..self.inner.properties() }`.
     fn properties(&self) -> NoiserProperties {
         NoiserProperties::default()
     }
 
-    /// What checkpoints and replay logs call it where it is a [`CustomNoiser`]: with every setting that changes what it does, since a
-    /// saved run is not continued under another name. As [`Debug`] prints it, unless said otherwise.
+    /// The name of a [`CustomNoiser`] in checkpoints and replay logs. It should contain every setting that changes the noise: a saved
+    /// run does not continue under another name. By default, the output of [`Debug`].
     fn name(&self) -> String {
         format!("{self:?}")
     }
@@ -85,6 +84,6 @@ pub struct NoiserProperties {
     pub counts_signs: bool,
     /// How integer parameters are perturbed and updated; `None` leaves them as they are.
     pub integer: Option<IntegerRule>,
-    /// Whether it perturbs nothing on purpose: then all parameters are frozen, whatever roles they are given.
+    /// Whether it perturbs nothing on purpose: then all parameters are frozen, regardless of their roles.
     pub no_op: bool,
 }

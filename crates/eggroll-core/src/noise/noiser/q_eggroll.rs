@@ -33,14 +33,14 @@ pub struct QEggrollConfig {
     pub rank: usize,
     /// `σ = 2^−sigma_shift`, times `√r` for a matrix: factors of more columns are not scaled down.
     pub sigma_shift: u32,
-    /// Share of weights that a generation of random fitness would move: above 1, from all down to `2^−alpha` over `decay`
-    /// generations and on; at most 1, that share always.
+    /// Share of weights that a generation of random fitness would move. Above 1: all weights at first, a share of
+    /// `2^−alpha` after `decay` generations, and fewer later. At most 1: always that share.
     pub alpha: f64,
     /// Generations of the schedule.
     pub decay: u64,
     /// The noise that counts in a vote.
     pub votes: Votes,
-    /// How finely pairs vote.
+    /// Resolution of a pair's vote.
     pub levels: VoteLevels,
     /// The reference's limit of votes, `⌊√pairs⌋` for every rank, tied pairs included.
     pub reference_limit: bool,
@@ -91,15 +91,15 @@ impl QEggrollConfig {
         self
     }
 
-    /// Sets how finely pairs vote.
+    /// Sets the resolution of a pair's vote.
     pub fn with_levels(mut self, levels: VoteLevels) -> Self {
         self.levels = levels;
         self
     }
 
-    /// Sets whether the limit of votes is the reference's, to reproduce its runs: `⌊√pairs⌋` in place of `⌊√(r·Σ f_q²)⌋`, tied pairs
-    /// included; with levels, `⌊√(Σ f_q²)⌋`. Random fitness then moves more weights than `alpha` says if the rank is above 1, and fewer if pairs are
-    /// tied: of a share of 6.25 %, 35 % at rank 4, and 0.8 % if half of the pairs are tied.
+    /// Sets whether the limit of votes is the reference's, to reproduce its runs: `⌊√pairs⌋` in place of `⌊√(r·Σ f_q²)⌋`, tied pairs included; with
+    /// levels, `⌊√(Σ f_q²)⌋`. Random fitness then moves more weights than `alpha` says if the rank is above 1, and fewer if pairs are tied. A share
+    /// of 6.25 % becomes 35 % at rank 4, and 0.8 % if half of the pairs are tied.
     pub fn with_reference_limit(mut self, reference: bool) -> Self {
         self.reference_limit = reference;
         self
@@ -114,7 +114,7 @@ impl QEggrollConfig {
         Ok(QEggroll(self.rule()?))
     }
 
-    /// Its rule for integer parameters, for noisers with the same rule.
+    /// The rule for integer parameters, for other noisers to reuse.
     ///
     /// # Errors
     ///

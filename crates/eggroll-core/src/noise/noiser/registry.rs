@@ -50,8 +50,8 @@ pub enum NoiserConfig {
     QEggroll(QEggrollConfig),
     /// EGGROLL with unperturbed members in every group.
     BaselineSubtraction(BaselineSubtractionConfig),
-    /// EGGROLL's members, and an estimate `Σ_q w_q·(σ/√r)·sign(B_q)·sign(A_q)ᵀ` that counts the signs of the factors only: for normal
-    /// noise and a linear or quadratic fitness `2/π` of EGGROLL's in expectation.
+    /// EGGROLL's members, with the estimate `Σ_q w_q·(σ/√r)·sign(B_q)·sign(A_q)ᵀ`, which uses only the signs of the factors. For
+    /// normal noise and a linear or quadratic fitness its expectation is `2/π` of EGGROLL's.
     SignEggroll(EggrollConfig),
     /// A few entries of every matrix.
     Sparse(SparseConfig),
@@ -87,11 +87,11 @@ impl NoiserConfig {
         }
     }
 
-    /// Version of the stream that its noise comes from: a change of any value is a new version, and old checkpoints are refused.
+    /// Version of its noise stream: a change of any value is a new version, and old checkpoints are refused.
     pub fn stream_version(&self) -> u32 {
         match self {
             Self::QEggroll(_) => integer::STREAM_VERSION,
-            // Both streams: versions only rise, so that their sum does.
+            // Both streams: versions only rise, and so does their sum.
             Self::Custom(custom) if custom.properties().integer.is_some() => {
                 integer::STREAM_VERSION + self.distribution().stream_version()
             }
@@ -117,12 +117,13 @@ impl NoiserConfig {
         })
     }
 
-    /// The noiser that was saved as this, to continue with: the one that the program has `given`, which must be equal; itself if none
-    /// was, unless it is a [`CustomNoiser`], which files only name.
+    /// The noiser to continue with, from this saved one: the `given` one, which must be equal, or itself if none is given. A
+    /// [`CustomNoiser`], which files only name, must be given.
     ///
     /// # Errors
     ///
-    /// [`NoiserError::Other`] if another one is given, with both; [`NoiserError::NotGiven`] for a custom noiser if none is.
+    /// [`NoiserError::Other`], with both, if a different one is given; [`NoiserError::NotGiven`] for a custom noiser if
+    /// none is.
     pub fn restored(&self, given: Option<&Self>) -> Result<Self, NoiserError> {
         match (self, given) {
             (Self::Custom(saved), None) => Err(NoiserError::NotGiven(saved.name().to_owned())),
@@ -160,7 +161,7 @@ registered! {
     CustomNoiser => Custom
 }
 
-/// The noiser of that name with its default settings; hyphens in it count as underscores.
+/// The noiser of that name with its default settings; hyphens count as underscores.
 impl FromStr for NoiserConfig {
     type Err = NoiserError;
 

@@ -7,12 +7,12 @@ use crate::noise::role::Role;
 use crate::rng::key::NoiseDistribution;
 use serde::{Deserialize, Serialize};
 
-/// Settings of sparse noise: of a matrix `[d_input, d_output]` `k = max(d_input, d_output)` entries, drawn with replacement, are
-/// perturbed by `s·σ·N(0, 1)` each ([`crate::rng::sparse`]); other parameters by dense noise.
+/// Settings of sparse noise: in a matrix `[d_input, d_output]`, `k = max(d_input, d_output)` entries, drawn with replacement,
+/// are perturbed by `s·σ·N(0, 1)` each ([`crate::rng::sparse`]). Other parameters get dense noise.
 ///
-/// The estimate of a matrix is that of its noise times `k/(d_input·d_output)`, as in the reference. An entry is perturbed with that
-/// share too, so that for a linear or quadratic fitness the estimate has `(k/(d_input·d_output))²` of the gradient that dense noise
-/// estimates as its expectation: large matrices learn slowly unless the optimizer scales, as Adam does.
+/// The estimate of a matrix is the weighted sum of its noise times `k/(d_input·d_output)`, as in the reference. An entry is also
+/// perturbed with that probability. For a linear or quadratic fitness the expected estimate is therefore `(k/(d_input·d_output))²`
+/// of dense noise's. Large matrices learn slowly unless the optimizer normalizes, as Adam does.
 ///
 /// # Example
 ///

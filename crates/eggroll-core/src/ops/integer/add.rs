@@ -5,7 +5,7 @@ use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
-/// The sum of two tensors in int32, made int8 again.
+/// The sum of two tensors in int32, converted back to int8.
 ///
 /// | rounding | output |
 /// |---|---|

@@ -12,7 +12,7 @@ use burn::tensor::{Int, Tensor};
 ///
 /// `o = round(Σ_j w_j·v_j / Σ_j w_j)`, `w_j = round(round(2¹²·2^(−(i mod 16)/16)) / 2^⌊i/16⌋)`, `i = round((max S − S_j) / 2^(7 + h(d)))`
 ///
-/// and `w_j = 0` from `i = 208` on. The queries are those of the last positions of the keys.
+/// and `w_j = 0` from `i = 208` on. The queries belong to the last positions of the keys.
 ///
 /// # Shapes
 ///

@@ -23,7 +23,8 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes, and for a bias with [`Rounding::Floor`]; on the CPU also for a token that is not below `vocab`.
+/// Panics if shapes do not fit, with the shapes, and for a bias with [`Rounding::Floor`]. On the CPU it also panics for a token that is not
+/// below `vocab`.
 #[track_caller]
 pub fn embedding(
     tokens: Tensor<1, Int>,

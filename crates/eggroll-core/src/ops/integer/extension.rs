@@ -9,7 +9,7 @@ use burn::backend::{Autodiff, Backend, backend_extension};
 #[cfg(feature = "cube")]
 use burn::tensor::{DType, Shape};
 
-/// Integer operations of a backend: all exact, so that all backends agree bit for bit.
+/// Integer operations of a backend. All are exact: all backends agree bit for bit.
 ///
 /// The defaults are composed of ordinary integer operations on the device.
 #[backend_extension(

@@ -8,18 +8,19 @@ use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
-/// `y = round((x·Eᵀ + s·round(round(x·A / 16)·Bᵀ / σ⁻¹)) / 2^(2 + h(width)))` within ±32767: logits in 1/256 bit, by the noise that
-/// [`embedding`](super::embedding) looks tokens up with.
+/// `y = round((x·Eᵀ + s·round(round(x·A / 16)·Bᵀ / σ⁻¹)) / 2^(2 + h(width)))` within ±32767: logits in 1/256 bit, with the same
+/// noise as in [`embedding`](super::embedding).
 ///
 /// # Shapes
 ///
 /// - x: `[rows, width]`; with noise `[members · rows, width]`, member-major
-/// - embedding: `[vocab, width]`; its noise is that of a matrix `[vocab, width]`
+/// - embedding: `[vocab, width]`; its noise is for a matrix `[vocab, width]`
 /// - output: `[…, vocab]`, of type I32
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes; if `width` is 0 or above 65,536, or with noise if its product with the rank is above 8,192.
+/// Panics, with the shapes, if they do not fit. Also if `width` is 0 or above 65,536, or with noise if `width` times the rank is above
+/// 8,192.
 #[track_caller]
 pub fn head(x: Tensor<2, Int>, embedding: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Tensor<2, Int> {
     let name = "integer head";

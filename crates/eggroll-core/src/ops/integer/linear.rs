@@ -27,8 +27,8 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes; if `d_input` is 0 or above 65,536; with [`Rounding::Nearest`] and noise if `d_input` times
-/// the rank is above 8,192; and for a bias or an activation with [`Rounding::Floor`].
+/// Panics, with the shapes, if they do not fit, and if `d_input` is 0 or above 65,536. With [`Rounding::Nearest`] and noise, also if
+/// `d_input` times the rank is above 8,192. With [`Rounding::Floor`], also for a bias or an activation.
 ///
 /// # Example
 ///

@@ -13,8 +13,8 @@ use burn::tensor::{Int, Tensor};
 /// | [`Floor`](Rounding::Floor) | int8, 16 doubles a probability | 1/16 bit | `q[target] − trunc(16·log2(Σ_v EXP2[q_v] / 16))`, `q = logit + 128` |
 /// | [`Nearest`](Rounding::Nearest) | I32 within ±32767, 256 doubles a probability | 1/256 bit | `q[target] − G − L(Σ_v e_v)` |
 ///
-/// `G` is a row's largest logit, `e_v = round(2¹⁶·2^(−(G − q_v)/256))` by two tables of 16 entries, and 0 from 17 bits on; `L(S) = 256·log2(S / 2¹⁶)`
-/// by the 8 leading bits of `S`. 256 equal logits cost exactly 8 bits, with either.
+/// `G` is a row's largest logit, `e_v = round(2¹⁶·2^(−(G − q_v)/256))` by two tables of 16 entries, and 0 from 17 bits on. `L(S) = 256·log2(S / 2¹⁶)`
+/// by the 8 leading bits of `S`. With either rounding, 256 equal logits cost exactly 8 bits.
 ///
 /// # Shapes
 ///
@@ -24,8 +24,8 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes, for more than 256 classes, with [`Rounding::Nearest`] for more than 16,384 rows of a member,
-/// and on the CPU for a target that is no class or a logit beyond ±32767.
+/// Panics, with the shapes, if they do not fit, and for more than 256 classes. With [`Rounding::Nearest`], also for more than 16,384 rows of
+/// a member. On the CPU, also for a target outside the classes or a logit beyond ±32767.
 #[track_caller]
 pub fn log_likelihood(
     logits: Tensor<2, Int>,

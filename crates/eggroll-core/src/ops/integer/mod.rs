@@ -1,11 +1,11 @@
 //! Integer operations: functions on integer tensors, and the backend extension trait behind them.
 //!
-//! Values are int8 within ±127 in fixed point 4, held in tensors of type I8 where the device has it and of another
-//! integer type elsewhere ([`integer_type`]); all sums are int32 and wrap. Every backend gives the same bits. Members are
-//! folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one.
+//! Values are int8 within ±127 in fixed point 4. Tensors hold them in type I8 if the device has it, else in another
+//! integer type ([`integer_type`]). All sums are int32 and wrap. Every backend gives the same bits. Members are folded
+//! into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one.
 //!
-//! Two families of models differ in how they round ([`Rounding`]): the recurrent one of Q-EGGROLL takes floors, the
-//! transformer rounds to nearest. The formulas are in [`crate::testing::reference::integer`].
+//! Two families of models differ in their [`Rounding`]: Q-EGGROLL's recurrent model rounds down, the transformer to
+//! nearest. The formulas are in [`crate::testing::reference::integer`].
 
 mod add;
 mod attention;

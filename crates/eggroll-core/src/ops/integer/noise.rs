@@ -9,7 +9,7 @@ use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// The first `elements` elements of the integer streams of `pairs` ([`crate::rng::integer`]): nothing but the key is stored.
+/// The first `elements` elements of the integer streams of `pairs` ([`crate::rng::integer`]); only the key is stored.
 ///
 /// # Shapes
 ///

@@ -22,7 +22,8 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes, if `n` is 0, or above 65,536 with [`Rounding::Nearest`], and for a bias with [`Rounding::Floor`].
+/// Panics, with the shapes, if they do not fit. Also if `n` is 0, or above 65,536 with [`Rounding::Nearest`], and for a bias with
+/// [`Rounding::Floor`].
 #[track_caller]
 pub fn norm(x: Tensor<2, Int>, gain: Vector, bias: Option<Vector>, rounding: Rounding) -> Tensor<2, Int> {
     let (name, shape @ [rows, n]) = ("integer norm", x.dims());

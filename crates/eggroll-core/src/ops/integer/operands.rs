@@ -1,4 +1,4 @@
-//! Operands of integer operations, as users and as backends see them, and what they must be.
+//! Operands of integer operations, for users and for backends, and their checks.
 
 use crate::arithmetic::integer::transformer::MAX_NOISE_DEPTH;
 use crate::arithmetic::integer::{MAX_SIGMA_SHIFT, Rounding};
@@ -8,10 +8,10 @@ use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Int, Tensor};
 
-/// Largest depth of a product: int32 holds the sum then.
+/// Largest depth of a product whose sum fits int32.
 pub(crate) const MAX_DEPTH: usize = 1 << 16;
 
-/// The noise of one integer parameter, held for a noise epoch, and the pairs that a call is about.
+/// The noise of one integer parameter, held for a noise epoch, and the pairs of a call.
 #[derive(Clone, Debug)]
 pub struct IntegerNoise {
     /// `[held pairs, elements]`: of a matrix `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`; of a vector two factors
@@ -40,7 +40,7 @@ pub struct IntegerMembers {
     pub pairs: PairRange,
 }
 
-/// [`IntegerNoise`] as backends see it.
+/// [`IntegerNoise`] for backends.
 #[derive(ExtensionType)]
 #[extension_type(fusion: cfg(feature = "cube"))]
 pub enum IntegerNoisePrimitive<B: Backend> {
@@ -50,7 +50,7 @@ pub enum IntegerNoisePrimitive<B: Backend> {
     Held(IntTensor<B>, IntegerMembers),
 }
 
-/// One gate of a GRU as backends see it.
+/// One gate of a GRU for backends.
 #[derive(ExtensionType)]
 #[extension_type(fusion: cfg(feature = "cube"))]
 pub struct GatePrimitive<B: Backend> {
@@ -83,7 +83,7 @@ impl IntegerNoise {
         }
     }
 
-    /// Panics if the noise is not that of a parameter with `elements` elements of noise, for `rows` rows.
+    /// Panics if the noise does not have `elements` elements for each pair, or does not fit `rows` rows.
     #[track_caller]
     pub(super) fn check(&self, operation: &str, elements: usize, rows: usize) {
         let ([held, each], members) = (self.noise.dims(), self.pairs.members());
@@ -117,7 +117,7 @@ impl IntegerNoise {
     }
 }
 
-/// Panics if the noise is not that of a parameter of this shape, for as many pairs as there are scores.
+/// Panics if the noise does not fit a parameter of this shape, with one pair for each score.
 #[track_caller]
 pub(super) fn check_votes(
     operation: &str,
@@ -152,7 +152,7 @@ pub struct Vector {
     pub noise: Option<IntegerNoise>,
 }
 
-/// [`Vector`] as backends see it.
+/// [`Vector`] for backends.
 #[derive(ExtensionType)]
 #[extension_type(fusion: cfg(feature = "cube"))]
 pub struct VectorPrimitive<B: Backend> {
@@ -214,7 +214,7 @@ pub(crate) fn bias_primitive(bias: Option<Vector>) -> IntegerBias<Dispatch> {
     }
 }
 
-/// Panics unless noise is that of a matrix and, with [`Rounding::Nearest`], int32 holds the sums of its products over `depth` values.
+/// Panics unless the noise is for a matrix and, with [`Rounding::Nearest`], its sums of products over `depth` values fit int32.
 #[track_caller]
 pub(super) fn check_matrix(
     operation: &str,
@@ -251,7 +251,7 @@ pub(super) fn check_bias(
     }
 }
 
-/// Panics unless rows are those of whole sequences, and their width that of whole heads.
+/// Panics unless the rows form whole sequences and their width whole heads.
 #[track_caller]
 pub(super) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
     assert!(
@@ -260,7 +260,7 @@ pub(super) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usi
             && width.is_multiple_of(heads)
             && (width / heads).is_multiple_of(2)
             && width / heads <= MAX_DEPTH,
-        "{operation}: rows of {width} are not those of {heads} heads of an even size, at most {MAX_DEPTH}"
+        "{operation}: rows of {width} do not fit {heads} heads of an even size, at most {MAX_DEPTH}"
     );
     assert!(
         steps > 0 && rows.is_multiple_of(steps),

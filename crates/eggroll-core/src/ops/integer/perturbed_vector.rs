@@ -8,8 +8,8 @@ use burn::tensor::{Int, Tensor};
 
 /// `clip(θ + ⌊s·n₀·n₁ / 2^(4 + sigma shift)⌋)` for every member: [`Rounding::Floor`](super::Rounding::Floor).
 ///
-/// Composed of ordinary operations on the device: layers perturb their vectors inside their own kernels, this is for what has
-/// none.
+/// Composed of ordinary operations on the device, for uses without a kernel: layers perturb their vectors inside their own
+/// kernels.
 ///
 /// # Shapes
 ///
@@ -18,7 +18,7 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if the noise is not that of `n` elements.
+/// Panics if the noise is not for `n` elements.
 ///
 /// # Example
 ///

@@ -1,4 +1,4 @@
-//! The votes of an integer parameter where every part of a score votes on its own row.
+//! The votes of an integer parameter if every part of a score votes on its own row.
 
 use super::traced;
 use crate::arithmetic::integer::Votes;
@@ -10,39 +10,40 @@ use burn::tensor::{DType, IndexingUpdateOp, Int, Tensor, TensorData};
 /// The largest vote of a pair for a part.
 pub const MOST_PART_VOTE: i8 = 7;
 
-/// What products of rows and noise are narrowed to.
+/// Bound of products of rows and noise after narrowing.
 const NARROW: f32 = 128.0;
-/// What sums over pairs are narrowed to, before parts are weighed.
+/// Bound of sums over pairs after narrowing, before parts are weighed.
 const WIDE: f32 = 32_768.0;
 /// Terms of a product of int8 values by narrow ones: 127 · 128 · 1,024 is below 2²⁴.
 const DEPTH: usize = 1024;
 /// Terms of a product of votes, narrow values and int8 values: 7 · 128 · 127 · 128 is below 2²⁴.
 const PAIRS: usize = 128;
-/// The weight of a part whose row is as long as all are in the mean; none has more than [`MOST_SHARE`].
+/// The weight of a part whose row has the mean length; at most [`MOST_SHARE`].
 const SHARE: u64 = 16;
 const MOST_SHARE: u64 = 127;
 
 /// `Σ_t x_tᵀ/|x_t|²·Σ_q v_tq·(x_t·b_q)·a_q`: the votes `v_tq` of pairs for part `t`, as an estimate projected onto the row `x_t` that the part gave the
-/// weight; summed over columns for a higher rank, and over uses of a weight that is used several times. It replaces [`sum_votes`](super::sum_votes()), in
-/// which every part has the votes `Σ_t v_tq`. A row that is looked up has only the row of its index.
+/// weight. For a higher rank it is summed over columns, and for a weight with several uses over the uses. It replaces [`sum_votes`](super::sum_votes()),
+/// in which every part has the votes `Σ_t v_tq`. A lookup votes only on the row of its index.
 ///
-/// Products become narrow before they are multiplied again: `x_t·b_q` to ±128 and the sum over pairs to ±32,768 and again to ±128, by powers of two that
-/// the largest magnitude decides, halves rounded up. In place of `1/|x_t|²` stands the share `16·mean|x|²/|x_t|²`, from 1 to 127, or 0 for a row of zeros.
-/// What a use adds up is multiplied by its powers of two again, and divided by that below `16·mean|x|²`.
+/// Products are narrowed before they are multiplied again: `x_t·b_q` to ±128, the sum over pairs to ±32,768 and again to ±128. The largest magnitude
+/// decides the power of two of each division; halves are rounded up. The share `16·mean|x|²/|x_t|²`, from 1 to 127, replaces `1/|x_t|²`; it is 0 for a row
+/// of zeros. The sum of a use is multiplied by its powers of two again, and divided by the power of two below `16·mean|x|²`.
 ///
-/// All factors have at most eleven bits, and all sums of at most 1,024 terms are below 2²⁴: float32 holds them exactly in any order, with TF32 and fused
-/// multiply-adds; longer sums add up runs of as many, in their order. So all devices give the same bits.
+/// All factors have at most eleven bits, and all sums of at most 1,024 terms are below 2²⁴. So float32 holds them exactly in any order, with TF32 and
+/// fused multiply-adds. Longer sums add up runs of 1,024 terms in order. So all devices give the same bits.
 ///
 /// # Shapes
 ///
-/// - noise: `[pairs, rank · (d_input + d_output)]`, as [`sum_votes`](super::sum_votes()) takes it
+/// - noise: `[pairs, rank · (d_input + d_output)]`, as in [`sum_votes`](super::sum_votes())
 /// - votes: `[rows, pairs]`, row-major, from −7 to 7
 /// - uses: rows of int8 values in float32
 /// - output: `shape`, in float32
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes; if a vote is above 7 or below −7; without uses, and for a use without rows.
+/// Panics, with the shapes, if they do not fit. Also if a vote is above 7 or below −7, without uses, and for a use without
+/// rows.
 ///
 /// # Example
 ///
@@ -108,7 +109,7 @@ pub fn sum_part_votes(
     })
 }
 
-/// `a·b`, in runs of so many terms, each of which float32 holds exactly.
+/// `a·b`, in runs of `terms` terms, each of which float32 holds exactly.
 fn product(a: Tensor<2>, b: Tensor<2>, terms: usize) -> Tensor<2> {
     let [_, depth] = a.dims();
     if depth <= terms {
@@ -130,7 +131,7 @@ fn of_rows(x: &Tensor<2>, votes: &Tensor<2>, from: Tensor<2>, to: Tensor<2>) -> 
     product(x.clone().transpose(), parts, DEPTH) * (unit * wide * narrow / mean)
 }
 
-/// Divided by the least power of two that leaves nothing above `most`, halves rounded up; and that power.
+/// The values divided by the least power of two that leaves none above `most`, halves rounded up; and that power.
 fn narrowed(x: Tensor<2>, most: f32) -> (Tensor<2>, f32) {
     counters::add_host_read();
     let largest: f32 = x.clone().abs().max().into_scalar();
@@ -141,7 +142,7 @@ fn narrowed(x: Tensor<2>, most: f32) -> (Tensor<2>, f32) {
     (if power == 1.0 { x } else { (x / power + 0.5).floor() }, power)
 }
 
-/// What every row counts, `[rows, 1]`, and the power of two below that of a row as long as all are in the mean, times its squared length.
+/// The share of every row, `[rows, 1]`, and the greatest power of two that is not above `16·mean|x|²`.
 fn shares(x: &Tensor<2>) -> (Tensor<2>, f32) {
     let [rows, width] = x.dims();
     let square = |first: usize| x.clone().slice_dim(1, first..width.min(first + DEPTH)).square().sum_dim(1);

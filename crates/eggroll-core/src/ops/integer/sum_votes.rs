@@ -1,4 +1,4 @@
-//! The votes of an integer parameter, without the step that they lead to.
+//! The votes of an integer parameter, without the step.
 
 use super::{IntegerOps, check_votes, traced};
 use crate::arithmetic::integer::Votes;
@@ -7,7 +7,7 @@ use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
-/// The votes `Z` that [`update`](super::update()) compares with its limit, for updates of another kind.
+/// The votes `Z` that [`update`](super::update()) compares with its limit, for other kinds of updates.
 ///
 /// # Shapes
 ///

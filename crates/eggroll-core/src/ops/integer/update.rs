@@ -7,12 +7,12 @@ use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
-/// Moves every weight whose vote is strong enough by one: with `Z = Σ_q f_q·B_q·A_qᵀ` (the product of its two factors for a
+/// Moves every weight with a strong enough vote by one. With `Z = Σ_q f_q·B_q·A_qᵀ` (the product of its two factors for a
 /// vector; signs of the factors for [`Votes::Signs`]),
 ///
 /// `θ' = θ` if `|Z| < limit`, else `clip(θ + 1)` if `Z > 0`, else `clip(θ − 1)`.
 ///
-/// The limit is that of [`crate::arithmetic::integer::step_limit`]; `Z` is int32 and wraps.
+/// The limit comes from [`crate::arithmetic::integer::step_limit`]; `Z` is int32 and wraps.
 ///
 /// # Shapes
 ///

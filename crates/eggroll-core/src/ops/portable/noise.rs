@@ -66,7 +66,7 @@ pub(super) fn held_or_drawn<B: Backend>(
     }
 }
 
-/// The noise `[pairs, len]`, that of baselines 0.
+/// The noise `[pairs, len]`, with 0 for baselines.
 fn without_baselines<B: Backend>(noise: FloatTensor<B>, key: NoiseKey, pairs: PairRange) -> FloatTensor<B> {
     if !key.has_baselines() {
         return noise;
@@ -132,7 +132,7 @@ fn box_muller<B: Backend>(
     let unit = 1.0 / 16_777_216.0;
     let u = scaled(B::bitwise_or_scalar(bits(&radius, 8, 0xff_ffff), Scalar::from(1i64)), unit);
     let r = B::float_sqrt(B::float_mul_scalar(B::float_log(u), Scalar::from(-2.0)));
-    // Sign extension of 24 bits: flip the top bit, take it away.
+    // Sign extension of 24 bits: flip the top bit, then subtract it.
     let half = 1i64 << 23;
     let v = B::bitwise_xor_scalar(bits(&angle, 6, 0xff_ffff), Scalar::from(half));
     let v = B::bitwise_or_scalar(B::int_sub_scalar(v, Scalar::from(half)), Scalar::from(1i64));

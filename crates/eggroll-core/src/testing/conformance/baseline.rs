@@ -125,7 +125,7 @@ fn members_without_noise() {
     });
 }
 
-/// A baseline has no part in an estimate, whatever its weight.
+/// A baseline does not contribute to an estimate, with any weight.
 #[test]
 fn estimates_without_baselines() {
     let weights = inputs(PAIRS.count as usize, 4);

@@ -21,8 +21,8 @@ const CASES: [(usize, usize, usize, usize); 10] = [
     (3, 1, 255, 64),
 ];
 
-/// The same for layers of several tiles a side, whose noise devices draw once, for a product: beside groups of noise and within them, and
-/// of many terms.
+/// The same for layers of several tiles on each side, whose noise devices draw once for a product. Rows start at groups of noise and
+/// within them; one case has many terms.
 const WIDE_CASES: [(usize, usize, usize, usize); 4] =
     [(12, 320, 450, 1), (5, 513, 257, 3), (6, 256, 320, 2), (1024, 256, 256, 1)];
 
@@ -110,7 +110,7 @@ fn small_weights_of_wide_layers() {
     }
 }
 
-/// Signs of Gaussian values are not the Gaussian values; those of signs are, and zeros of a cache have none.
+/// Signs of Gaussian values differ from the values; signs are their own signs; zeros of a cache have none.
 #[test]
 fn signs_of_factors() {
     let shape = [19, 35];

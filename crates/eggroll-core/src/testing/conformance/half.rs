@@ -160,7 +160,7 @@ fn equals_oracle() {
     }
 }
 
-/// Noise that is held has the digits of its type, where drawn noise may have those of float32: both are within roundings of the oracle.
+/// Held noise has the precision of its type, but drawn noise may have float32's: both are within roundings of the oracle.
 #[test]
 fn held_noise_rounds() {
     let ([d_input, d_output], members) = (SHAPES[1], LinearMembers { pairs: PAIRS, input: InputRows::PerMember });

@@ -1,5 +1,5 @@
-//! Perturbed linear where rows of noise start on groups of the stream, so that kernels may keep noise in registers and take several
-//! columns at a time; and next to it where they just do not.
+//! Perturbed linear with rows of noise that start on groups of the stream. Then kernels may keep noise in registers and take
+//! several columns at a time. Also with sizes next to these, where rows do not.
 
 use super::linear::{BiasCase, LinearCase, noises};
 use super::{distance, implementations, implementations_of, values};

@@ -1,9 +1,9 @@
 //! One conformance suite over every implementation present: portable defaults and kernels, against the f64 oracle.
 //!
-//! [`implementations`] lists what runs; each operation has a file. Kernels run on the detected instruction set, and reduce as
-//! the device does best; [`other_instruction_sets`] and [`other_reductions`] repeat the suite in child processes for the
-//! others. `EGGROLL_CONFORMANCE=ndarray,wgpu` runs these implementations only: a second build with other features need not repeat
-//! what a first one has tested.
+//! [`implementations`] lists what runs; each operation has a file. Kernels run on the detected instruction set, and reduce as the
+//! device does best. [`other_instruction_sets`] and [`other_reductions`] repeat the suite in child processes for the others.
+//! `EGGROLL_CONFORMANCE=ndarray,wgpu` runs these implementations only: a second build with other features need not repeat what a
+//! first one has tested.
 
 mod baseline;
 mod cross_entropy;
@@ -35,13 +35,13 @@ use burn::backend::Dispatch;
 use burn::tensor::DeviceKind;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-/// Largest distance from the oracle, relative to the size of the sum that an element is: f32 rounds to 6e-8, and an
+/// Largest distance from the oracle, relative to the size of the sum that an element is. f32 rounds to 6e-8, and an
 /// error of the Gaussian values enters every term.
 const TOLERANCE: f64 = 4e-6;
 
 /// Every distribution that noise may have.
 const DISTRIBUTIONS: [NoiseDistribution; 2] = [NoiseDistribution::Normal, NoiseDistribution::Rademacher];
-/// How many times [`TOLERANCE`] a product may be off on tensor cores: for f32 they round factors to TF32, by 2⁻¹¹, unless
+/// How many times [`TOLERANCE`] a product may be off on tensor cores. For f32 they round factors to TF32, by 2⁻¹¹, unless
 /// `EGGROLL_DEVICE_F32=f32` leaves them out.
 #[cfg(feature = "cuda")]
 const TENSOR_CORES: f64 = 128.0;
@@ -99,7 +99,7 @@ fn implementations() -> Vec<Implementation> {
     all
 }
 
-/// The implementations that take a case of this index: all of them, but that on WebGPU takes `some` cases only, which differ in their way through kernels. A
+/// The implementations that take a case of this index. All take every case, but WebGPU takes `some` cases only, which differ in their way through kernels. A
 /// software driver compiles for seconds for each shape. [`ALL_CASES`] has it take all.
 fn implementations_of(index: usize, some: &[usize]) -> Vec<Implementation> {
     let takes_all = std::env::var_os(ALL_CASES).is_some() || some.contains(&index);

@@ -1,5 +1,5 @@
-//! Operands that do not fit are refused, with the operation and what was found: kernels rely on it. Every operation once by its shapes, and
-//! every other fault once, those of sums and products that overflow among them.
+//! Operands that do not fit are refused, with the operation and the values found: kernels rely on it. Every operation is tried once by its
+//! shapes, and every other fault once, including sums and products that overflow.
 
 use crate::arithmetic::integer::{Rounding, Votes};
 use crate::ops::integer::{self, Gate, IntegerNoise, Vector};

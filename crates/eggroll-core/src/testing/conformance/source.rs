@@ -28,7 +28,7 @@ fn drawn() -> Sources {
     [NoiseSource::Drawn, NoiseSource::Drawn, NoiseSource::Drawn]
 }
 
-/// Noise of pairs from `first` on, before and after those that are used too.
+/// Noise of pairs from `first` on, including pairs before and after the used ones.
 fn cached(on: &Implementation, distribution: NoiseDistribution, first: u32) -> Sources {
     std::array::from_fn(|i| {
         let pairs = PairRange::new(first, PAIRS.count + 3);

@@ -43,7 +43,7 @@ pub struct MemberNoise<'a> {
 }
 
 impl MemberNoise<'_> {
-    /// What the noise adds, of the product of its factors.
+    /// The added noise, from the product of its factors.
     fn of_product(&self, product: i64, bits: u32, rounding: Rounding) -> i64 {
         match rounding {
             Rounding::Floor => (self.sign * product) >> bits,
@@ -51,7 +51,7 @@ impl MemberNoise<'_> {
         }
     }
 
-    /// What it adds to the product of a row, for the factors `F` and `G`, row after row.
+    /// The noise added to the product of a row, for the factors `F` and `G`, row after row.
     fn of_row(&self, x: &[i8], [from, to]: [&[i8]; 2], o: usize, rounding: Rounding) -> i64 {
         let columns = to.len() / self.rank;
         let term = |k: usize| {
@@ -132,7 +132,7 @@ fn of_sums(sums: &[i64], rounding: Rounding) -> Vec<i8> {
     }
 }
 
-/// A vector as a member sees it: `clip(θ + ⌊s·n₀·n₁ / 2^shift⌋)`, or `clip(θ + s·round(n₀·n₁ / 2^shift))`.
+/// A vector under a member's noise: `clip(θ + ⌊s·n₀·n₁ / 2^shift⌋)`, or `clip(θ + s·round(n₀·n₁ / 2^shift))`.
 pub fn vector(vector: &[i8], noise: Option<MemberNoise>, rounding: Rounding) -> Vec<i8> {
     let n = vector.len();
     let element = |i: usize| {
@@ -197,8 +197,8 @@ pub fn rotary(x: &[i8], position: usize) -> Vec<i8> {
     rescale(&(0..x.len()).map(turned).collect::<Vec<_>>())
 }
 
-/// One head of one row of [`attention`](crate::ops::integer::attention): the keys and values are those it may see, `[context,
-/// d_head]`.
+/// One head of one row of [`attention`](crate::ops::integer::attention), with the keys and values that it may see,
+/// `[context, d_head]`.
 pub fn attention(query: &[i8], keys: &[i8], values: &[i8]) -> Vec<i8> {
     let d = query.len();
     let scores: Vec<i64> = keys.chunks(d).map(|key| dot(query, key.iter().copied())).collect();
@@ -251,7 +251,7 @@ pub fn votes(noise: &[i8], scores: &[i8], shape: [usize; 2], rank: usize, votes:
     sum
 }
 
-/// What parts gave a weight.
+/// The inputs of a weight by part.
 #[derive(Clone, Debug)]
 pub enum PartRows {
     /// Rows of `x·W`, one after the other.
@@ -262,7 +262,7 @@ pub enum PartRows {
     Indices(Vec<usize>),
 }
 
-/// The votes of every weight where each part votes on its own row: votes `[rows, pairs]`. What they are multiplied by is a power of two, so that all is exact.
+/// The votes of every weight if each part votes on its own row: votes `[rows, pairs]`. They are multiplied by a power of two, so the result is exact.
 pub fn part_votes(
     noise: &[i8],
     votes: &[i8],
@@ -336,7 +336,7 @@ pub fn part_votes(
     all.into_iter().map(|sum| sum as f64 * scale).collect()
 }
 
-/// Divided by the least power of two that leaves nothing above `most`, halves rounded up; and that power.
+/// The values divided by the least power of two that leaves none above `most`, halves rounded up; and that power.
 fn narrowed(values: &[i64], most: i64) -> (Vec<i64>, f64) {
     let largest = values.iter().map(|value| value.abs()).max().unwrap_or(0);
     let bits = (0..).find(|bits| largest <= most << bits).expect("some power is enough");

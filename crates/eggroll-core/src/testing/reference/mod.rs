@@ -58,7 +58,7 @@ pub fn dense_noise(key: NoiseKey, pair: u32, elements: usize) -> Vec<f64> {
     (0..elements).map(|e| noise(key, pair, e)).collect()
 }
 
-/// The product of the factors' signs, `sign(B)·sign(A)ᵀ`, of one pair: what estimates by signs sum up in place of `B·Aᵀ`.
+/// The product of the factors' signs, `sign(B)·sign(A)ᵀ`, of one pair: estimates by signs sum it up in place of `B·Aᵀ`.
 pub fn low_rank_signs(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]: [usize; 2]) -> Vec<f64> {
     let sign = |element| {
         let value = noise(key, pair, element);

@@ -41,7 +41,7 @@ impl<'a> Walk<'a> {
 /// A list, a map or a struct, part by part.
 pub(super) struct Inside<'a> {
     at: Walk<'a>,
-    /// Parts of a list that are behind.
+    /// Parts of a list already visited.
     place: usize,
     /// The key of the value that follows in a map.
     key: String,
@@ -68,7 +68,7 @@ macro_rules! integers {
     )* };
 }
 
-/// Methods that take what has no number.
+/// Methods for values without numbers.
 macro_rules! no_numbers {
     ($($name:ident($($value:ty),*);)*) => { $(
         fn $name(self, $(_: $value),*) -> Result<(), Error> {
@@ -86,7 +86,7 @@ macro_rules! lists_and_structs {
     )* };
 }
 
-/// The same of variants of an enum, which are maps of one key.
+/// The same for variants of an enum, which are maps of one key.
 macro_rules! variants {
     ($($name:ident),*) => { $(
         fn $name(self, _: &'static str, _: u32, variant: &'static str, _: usize) -> Result<Inside<'a>, Error> {
@@ -215,7 +215,7 @@ impl SerializeMap for Inside<'_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
         self.key.clear();
-        // A key that is no text: its value is walked all the same.
+        // A key that is not text: its value is walked all the same.
         if write!(self.key, "{}", KeyText(key)).is_err() {
             self.key = "?".to_owned();
         }

@@ -27,7 +27,7 @@ pub(super) struct Norms {
     pub attention: Vec<f32>,
     /// Before the feed-forward part.
     pub mlp: Vec<f32>,
-    /// Behind the attention and behind the feed-forward part, in the Gemma family.
+    /// After the attention and after the feed-forward part, in the Gemma family.
     pub behind: Option<[Vec<f32>; 2]>,
     /// Of heads of queries and keys, in Qwen3 and Gemma-3.
     pub heads: Option<[Vec<f32>; 2]>,
@@ -54,7 +54,7 @@ impl HostLlamaLayer {
         Self::of(config, index, layer, std::array::from_fn(packed))
     }
 
-    /// Of linear layers that are packed already.
+    /// From packed linear layers.
     pub fn of(config: &LlamaConfig, index: usize, layer: &LlamaLayer, linear: [PackedLinear; LINEAR]) -> Self {
         let attention = config.attention_of(index);
         let divisor = config.gemma.map_or(config.head_dim, |gemma| gemma.query_pre_attn_scalar);
@@ -66,7 +66,7 @@ impl HostLlamaLayer {
         Self { norms: Norms::new(layer), linear, attention, scores }
     }
 
-    /// Packs the weights again that are trained.
+    /// Packs the trained weights again.
     pub fn update(&mut self, layer: &LlamaLayer, trained: impl Fn(ParamId) -> bool) -> Changed {
         if layer.norms().any(|(_, norm)| trained(norm.gamma.id)) {
             self.norms = Norms::new(layer);

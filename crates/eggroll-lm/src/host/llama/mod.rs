@@ -24,7 +24,7 @@ pub struct HostLlama {
     config: LlamaConfig,
     precision: Precision,
     frequencies: Frequencies,
-    /// Of layers with a window, where they are others.
+    /// Frequencies of layers with a window, if they differ.
     window_frequencies: Option<Frequencies>,
     embeddings: Embeddings,
     layers: Vec<HostLlamaLayer>,
@@ -94,7 +94,7 @@ impl HostLlama {
         }
     }
 
-    /// Packs the weights again that are trained, after a step; says how many of them have another packed value.
+    /// Packs the trained weights again after a step; returns how many packed values have changed.
     ///
     /// # Panics
     ///

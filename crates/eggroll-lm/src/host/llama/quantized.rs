@@ -1,4 +1,4 @@
-//! A Llama in blocks of integers, as a file has them, which learn in place.
+//! A Llama in a file's blocks of integers, which learn in place.
 
 use super::HostLlama;
 use super::layer::{HostLlamaLayer, LINEAR};
@@ -14,13 +14,13 @@ use rayon::prelude::*;
 use std::io;
 use std::ops::RangeInclusive;
 
-/// What moves the integers of a matrix.
+/// A move of the integers of a matrix.
 pub(crate) struct Moves {
     /// Change of the weights, `[d_input, d_output]`.
     pub update: Vec<f32>,
-    /// What moves before were short of, in 2⁻¹⁶ steps.
+    /// The carried rounding error of earlier moves, in 2⁻¹⁶ steps.
     pub carried: Vec<i16>,
-    /// The integers that there are.
+    /// The range of the integers.
     pub range: RangeInclusive<i8>,
 }
 
@@ -33,7 +33,7 @@ impl HostLlama {
         mut seen: impl FnMut(&WeightBlocks),
     ) -> Result<Self, LoadError> {
         let (hidden, vocabulary) = (config.hidden_size, config.vocab_size);
-        // The largest matrices come first, while there is nothing else in memory.
+        // The largest matrices come first, while nothing else is in memory.
         let of_tokens = |name: &str| Ok(packed(&weights.blocks(name, [vocabulary, hidden])?, [hidden, vocabulary]));
         let embeddings = of_tokens("model.embed_tokens.weight")?;
         let (embeddings, head) = match config.tied_head {
@@ -69,12 +69,12 @@ impl HostLlama {
         })
     }
 
-    /// Moves the integers of the linear layers, side by side: `moves` has those of a matrix, by
-    /// its number, parameter and shape, and `done` is given what is carried over.
+    /// Moves the integers of the linear layers, side by side. `moves` gives the moves of a matrix,
+    /// by its number, parameter and shape; `done` gets the carried rounding errors.
     ///
     /// # Errors
     ///
-    /// What `moves` or `done` returned; matrices that come later are not moved then.
+    /// The error of `moves` or `done`; later matrices are then not moved.
     pub(crate) fn move_blocks(
         &mut self,
         moves: impl Fn(usize, ParamId, [usize; 2]) -> io::Result<Option<Moves>> + Sync,
@@ -92,7 +92,7 @@ impl HostLlama {
         Ok(changed?.into_iter().sum())
     }
 
-    /// The integers of an output of the linear layer of that number, and the scale of each.
+    /// The integers of one output of the linear layer with this number, each with its scale.
     pub(crate) fn column(&self, number: usize, output: usize) -> impl Iterator<Item = (i8, f32)> {
         self.layers[number / LINEAR].linear[number % LINEAR].matrix().column(output)
     }

@@ -9,19 +9,19 @@ use super::state::Rwkv7State;
 use crate::load::Rwkv7Config;
 use eggroll_core::transformer::{Activations, MemberRow, Precision, Wkv7, sigmoid, tanh, wkv7_decay};
 
-/// Buffers of a thread. Rows are `[rows, hidden_size]` where nothing else is said.
+/// Buffers of a thread. Rows are `[rows, hidden_size]` unless stated otherwise.
 #[derive(Debug)]
 pub struct Rwkv7Buffers {
     pub(super) x: Vec<f32>,
     pub(super) rows: Vec<MemberRow>,
-    /// Inputs of products in the precision of the model, and of those in float32.
+    /// Inputs of products in the precision of the model, and of products in float32.
     pub(super) input: Activations,
     input_f32: Activations,
     /// Between the two products of a low-rank pair.
     inner: Activations,
     pub(super) scratch: Vec<f32>,
     pub(super) normed: Vec<f32>,
-    /// The row before less the row.
+    /// The row before, minus the row.
     difference: Vec<f32>,
     r: Vec<f32>,
     w: Vec<f32>,
@@ -75,7 +75,7 @@ impl Rwkv7Buffers {
 }
 
 impl Pass<'_, '_, '_> {
-    /// Adds what time mixing makes of the rows to them.
+    /// Adds the output of time mixing to the rows.
     pub fn time_mix(&mut self, index: usize, layer: &HostRwkv7Layer) {
         let Rwkv7Config { hidden_size: hidden, head_dim, .. } = *self.config;
         let heads = hidden / head_dim;
@@ -149,7 +149,7 @@ impl Pass<'_, '_, '_> {
         products.linear(output, input, true, x);
     }
 
-    /// Adds what channel mixing makes of the rows to them.
+    /// Adds the output of channel mixing to the rows.
     pub fn channel_mix(&mut self, index: usize, layer: &HostRwkv7Layer) {
         let Rwkv7Config { hidden_size, intermediate_size, .. } = *self.config;
         let HostRwkv7Layer { vectors, linear } = layer;

@@ -40,15 +40,15 @@ pub(super) struct Norm {
     epsilon: f32,
 }
 
-/// Matrices that are packed in the precision of the model; those behind, of low rank, stay in float32: they are few, and the decay
-/// is sensitive to them.
+/// Matrices that are packed in the precision of the model. The following low-rank ones are kept in float32: they are small, and
+/// the decay is sensitive to them.
 const LARGE: usize = 6;
 
 /// Matrices of a layer; the first one lacks [`RESIDUAL`] of them.
 const MATRICES: usize = 14;
 const RESIDUAL: usize = 2;
 
-/// The number of a layer's first matrix among those of the model.
+/// The number of a layer's first matrix in the model.
 pub(super) fn first_matrix(layer: usize) -> usize {
     (layer * MATRICES).saturating_sub(RESIDUAL)
 }
@@ -82,7 +82,7 @@ impl HostRwkv7Layer {
         Self { vectors: Vectors::new(block, epsilon), linear: matrices(block).enumerate().map(packed).collect() }
     }
 
-    /// Takes over what is trained.
+    /// Takes over trained parameters.
     pub fn update(&mut self, block: &Rwkv7Block, epsilon: f64, trained: impl Fn(ParamId) -> bool + Copy) -> Changed {
         if vectors(block).any(|vector| trained(vector.id)) {
             self.vectors = Vectors::new(block, epsilon);

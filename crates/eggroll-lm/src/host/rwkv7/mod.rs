@@ -24,8 +24,8 @@ use rayon::prelude::*;
 
 /// An [`Rwkv7`] on the host, its weights packed in a [`Precision`]: scores and generates for all members of a population at once.
 ///
-/// The large matrices are in that precision; the low-rank pairs and the recurrence are float32. What is kept of a
-/// sequence is of one size, however long it is: [`Rwkv7State`].
+/// The large matrices are in that precision; the low-rank pairs and the recurrence are float32. The state of a
+/// sequence, [`Rwkv7State`], has the same size for any length.
 #[derive(Debug)]
 pub struct HostRwkv7 {
     config: Rwkv7Config,
@@ -57,7 +57,7 @@ impl HostRwkv7 {
         }
     }
 
-    /// Packs the weights again that are trained, after a step; says how many of them have another packed value.
+    /// Packs the trained weights again after a step; returns how many packed values have changed.
     ///
     /// # Panics
     ///

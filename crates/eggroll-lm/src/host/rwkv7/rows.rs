@@ -1,10 +1,10 @@
-//! What is done with rows, `[rows, hidden_size]`, between products.
+//! Operations on rows, `[rows, hidden_size]`, between products.
 
 use super::super::decoder::Sequence;
 use super::state::Rwkv7State;
 use eggroll_core::transformer::Activations;
 
-/// The row before each row of its sequence, less the row; keeps the last rows of the sequences, of which `last` is the place.
+/// For each row, the row before it in its sequence minus the row; stores the last rows of the sequences in `last`.
 pub(super) fn shift(
     x: &[f32],
     width: usize,
@@ -60,7 +60,7 @@ pub(super) fn keys(k: &mut [f32], a: &[f32], k_k: &[f32], k_a: &[f32], head_dim:
     }
 }
 
-/// What a row adds of its own value: `(r·(k ⊙ r_k))·v` in each head; and the gate.
+/// The contribution of a row's own value, `(r·(k ⊙ r_k))·v` in each head, and the gate.
 pub(super) struct Own<'a> {
     pub r: &'a [f32],
     pub k: &'a [f32],

@@ -1,20 +1,20 @@
-//! What is kept of a sequence.
+//! The state of a sequence.
 
 use crate::load::Rwkv7Config;
 
-/// What is kept of a sequence, of one size however long it is.
+/// The state of a sequence; its size does not depend on the length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rwkv7State {
     /// One for each layer.
     pub layers: Vec<Rwkv7LayerState>,
 }
 
-/// What a layer keeps of a sequence.
+/// A layer's state of a sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rwkv7LayerState {
-    /// The last row that time mixing was given, `[hidden_size]`.
+    /// The last input row of time mixing, `[hidden_size]`.
     pub attention: Vec<f32>,
-    /// The last row that channel mixing was given, `[hidden_size]`.
+    /// The last input row of channel mixing, `[hidden_size]`.
     pub feed_forward: Vec<f32>,
     /// The state of the recurrence, `[heads, head_dim of keys, head_dim of values]`.
     pub wkv: Vec<f32>,

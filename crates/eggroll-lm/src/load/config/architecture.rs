@@ -1,4 +1,4 @@
-//! What sets a configuration of the Llama family apart from Llama's.
+//! Differences of the Llama family from Llama.
 
 use super::super::error::LoadError;
 use super::super::kind::Kind;
@@ -57,7 +57,7 @@ impl LlamaConfig {
                 put("layer_types", types.into());
             }
             Kind::Gemma2 | Kind::Gemma3 => {
-                // Null is no window to transformers, but it asks for a number.
+                // For transformers null means no window, but a number is required.
                 put("sliding_window", positions.unwrap_or(self.context_length).into());
                 put("layer_types", types.into());
                 if let Some(theta) = self.window.and_then(|window| window.rope_theta) {
@@ -68,7 +68,7 @@ impl LlamaConfig {
         json
     }
 
-    /// The architecture that computes what a configuration says: the plainest one.
+    /// The simplest architecture that computes a configuration.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which positions the attention of a layer sees, and whether it knows their order.
+//! The positions that a layer's attention sees, and whether it knows their order.
 
 use super::super::error::LoadError;
 use super::super::kind::Kind;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttentionWindow {
-    /// Positions that a row sees, its own among them.
+    /// Positions that a row sees, including its own.
     pub positions: usize,
-    /// Base of the rotary frequencies in layers with the window, which are not scaled then; `None` for the frequencies of the model.
+    /// Base of the rotary frequencies in layers with the window, which are then not scaled; `None` for the frequencies of the model.
     pub rope_theta: Option<f64>,
 }
 
-/// What sets the attention of a layer apart.
+/// Properties of a layer's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerAttention {
@@ -33,7 +33,7 @@ impl LayerAttention {
 pub(super) const SLIDING: &str = "sliding_attention";
 pub(super) const FULL: &str = "full_attention";
 
-/// The window and the layers as a configuration holds them: nothing is said that changes nothing.
+/// The window and the layers in canonical form, without settings that change nothing.
 pub(super) fn canonical(
     window: Option<AttentionWindow>,
     context: usize,
@@ -80,7 +80,7 @@ fn window_positions(fields: &ConfigFields, kind: Kind) -> Result<Option<usize>, 
         Kind::Mistral | Kind::Gemma2 | Kind::Gemma3 => true,
         Kind::Qwen2 | Kind::Qwen3 | Kind::SmolLm3 => fields.flag("use_sliding_window")?.unwrap_or(false),
     };
-    // Null means none, a missing field what transformers takes for it.
+    // Null means none; a missing field has the default of transformers.
     let missing = (kind != Kind::SmolLm3 && !fields.is_named("sliding_window")).then_some(4096);
     Ok(fields.optional_size("sliding_window")?.or(missing).filter(|_| used))
 }
@@ -143,7 +143,7 @@ fn by_default(
         Kind::Qwen2 | Kind::Qwen3 => fields.optional_size("max_window_layers")?.unwrap_or(28),
         _ => 0,
     };
-    // Of so many layers the last one sees everything.
+    // The last of each period of layers sees all positions.
     let period = match kind {
         Kind::Gemma2 => Some(2),
         Kind::Gemma3 => Some(fields.optional_size("sliding_window_pattern")?.unwrap_or(6)),

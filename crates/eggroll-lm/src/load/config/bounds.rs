@@ -1,4 +1,4 @@
-//! What sizes and numbers of a configuration can be.
+//! Bounds of sizes and numbers in a configuration.
 
 use super::super::error::LoadError;
 
@@ -20,12 +20,12 @@ pub(super) fn positive_number(field: &str, number: f64) -> Result<(), LoadError>
     Err(LoadError::config(field, number, "a positive number, from 1.2e-38 to 3.4e38"))
 }
 
-/// Layers that a model can have: as many as parameters have addresses in the noise.
+/// Largest number of layers of a model: parameters have this many addresses in the noise.
 const MOST_LAYERS: usize = 1 << 24;
-/// Weights that a matrix can have.
+/// Largest number of weights of a matrix.
 const MOST_WEIGHTS: usize = 1 << 36;
 
-/// Refuses numbers of layers, and sizes of matrices, that no module takes.
+/// Refuses numbers of layers, and sizes of matrices, above the bounds of modules.
 pub(super) fn buildable(layers: usize, matrices: &[(&str, &[usize])]) -> Result<(), LoadError> {
     if layers > MOST_LAYERS {
         return Err(LoadError::config("layers", layers, format!("{MOST_LAYERS} at most")));

@@ -68,7 +68,7 @@ impl<'a> ConfigFields<'a> {
         self.map.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// Whether a field is there, be it null.
+    /// Whether a field exists, even if it is null.
     pub(super) fn is_named(&self, key: &str) -> bool {
         self.map.contains_key(key)
     }
@@ -87,7 +87,7 @@ impl<'a> ConfigFields<'a> {
         self.get(key, "an array of strings", |value| value.as_array()?.iter().map(Value::as_str).collect())
     }
 
-    /// Refuses any value of a field but the one that is supported, which is also what a missing field means.
+    /// Refuses any value of a field except the supported one, which is also the meaning of a missing field.
     pub(super) fn only(&self, key: &str, supported: impl Into<Value>) -> Result<(), LoadError> {
         let supported = supported.into();
         match self.map.get(key) {

@@ -1,4 +1,4 @@
-//! What only models of the Gemma family have.
+//! Settings that only models of the Gemma family have.
 
 use super::super::error::LoadError;
 use super::super::kind::Kind;
@@ -7,8 +7,8 @@ use super::fields::ConfigFields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Gemma-2 and Gemma-3: attention and feed-forward part are also normalized behind, before they are added; the feed-forward part is gated by
-/// GELU in place of SiLU; embeddings are multiplied by `√hidden_size`. Files hold gains of normalizations less 1.
+/// Gemma-2 and Gemma-3. The outputs of attention and feed-forward part are also normalized, before they are added. The feed-forward part is
+/// gated by GELU in place of SiLU; embeddings are multiplied by `√hidden_size`. Files hold gains of normalizations minus 1.
 ///
 /// # References
 ///
@@ -26,7 +26,7 @@ pub struct GemmaConfig {
 
 impl GemmaConfig {
     pub(super) fn from_fields(fields: &ConfigFields, kind: Kind) -> Result<Option<Self>, LoadError> {
-        // What a missing field means; null is no cap.
+        // Defaults of missing fields; null means no cap.
         let [attention, logit] = match kind {
             Kind::Gemma2 => [Some(50.0), Some(30.0)],
             Kind::Gemma3 => [None, None],

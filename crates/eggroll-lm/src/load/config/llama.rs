@@ -11,7 +11,7 @@ use super::rope::{self, RopeScaling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Sizes of a transformer of the Llama family, and what sets its architecture apart from Llama's.
+/// Sizes of a transformer of the Llama family, and its differences from Llama.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LlamaConfig {
@@ -50,7 +50,7 @@ pub struct LlamaConfig {
     /// The attention of each layer; empty if all layers see all positions and turn queries and keys.
     #[serde(default)]
     pub attention: Vec<LayerAttention>,
-    /// What only models of the Gemma family have.
+    /// Settings of the Gemma family.
     #[serde(default)]
     pub gemma: Option<GemmaConfig>,
 }
@@ -61,11 +61,11 @@ impl LlamaConfig {
         let defaults = kind.defaults();
         let context_length = fields.optional_size("max_position_embeddings")?.unwrap_or(defaults.context);
         let layers = fields.size("num_hidden_layers")?;
-        // Before there is a list of them.
+        // Before a list of layers is allocated.
         buildable(layers, &[])?;
         let (hidden_size, heads) = (fields.size("hidden_size")?, fields.size("num_attention_heads")?);
         let even = defaults.head_dim.unwrap_or(hidden_size.checked_div(heads).unwrap_or(0));
-        // Null means as many as heads of queries.
+        // Null means the number of query heads.
         let missing = defaults.kv_heads.filter(|_| !fields.is_named("num_key_value_heads")).unwrap_or(heads);
         let rope = match kind {
             Kind::Gemma3 => rope::by_layer(fields, defaults.rope_theta, context_length)?,
@@ -168,7 +168,7 @@ impl LlamaConfig {
             .chain(head)
     }
 
-    /// What gains of normalizations are stored less: 1 in the Gemma family.
+    /// The number subtracted from stored gains of normalizations: 1 in the Gemma family.
     pub(crate) fn gain_offset(&self) -> f32 {
         if self.gemma.is_some() { 1.0 } else { 0.0 }
     }
@@ -203,9 +203,9 @@ impl LlamaConfig {
         parts.into_iter().map(|(part, shape)| (format!("model.layers.{layer}.{part}"), shape)).collect()
     }
 
-    /// As transformers writes it for the architecture that computes the same.
+    /// In the format of transformers, for the architecture that computes the same.
     pub(super) fn to_json(&self) -> Value {
-        // An invalid configuration is written too; no model has it.
+        // An invalid configuration is also written; no model has one.
         let kind = self.kind().unwrap_or(Kind::Llama);
         let (name, class) = kind.names();
         let mut json = json!({

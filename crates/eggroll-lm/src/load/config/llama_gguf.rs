@@ -42,7 +42,7 @@ impl LlamaConfig {
         }
         let rope_theta = metadata.number(&key("rope.freq_base"))?.unwrap_or(10_000.0);
         let (layers, context_length) = (size("block_count")?, size("context_length")?);
-        // Before there is a list of them.
+        // Before a list of layers is allocated.
         buildable(layers, &[])?;
         let (window, attention) = attention(metadata, name, kind, context_length, layers)?;
         Ok(Self {
@@ -70,8 +70,8 @@ impl LlamaConfig {
     }
 }
 
-/// Windows and layers without positions, where llama.cpp has them unless the file says another period: the last of so many layers is the one
-/// that sees all positions, or knows none.
+/// Windows and layers without positions, as in llama.cpp, unless the file has another period. The last layer of each period sees all
+/// positions, or knows none.
 fn attention(
     metadata: &Metadata,
     name: &str,
@@ -104,8 +104,8 @@ fn attention(
     Ok(attention::canonical(window, context, (0..layers).map(attention).collect()))
 }
 
-/// Caps of the metadata, and the scale of queries, which llama.cpp knows by the number of layers: the largest models of both generations have
-/// another one.
+/// Caps of the metadata, and the scale of queries. llama.cpp derives the scale from the number of layers: the largest models of both
+/// generations have another one.
 fn gemma(
     metadata: &Metadata,
     name: &str,
@@ -120,7 +120,7 @@ fn gemma(
     let cap = |field: &str| {
         let key = format!("{name}.{field}");
         let cap = metadata.number(&key)?;
-        // Without the key llama.cpp takes caps that the file does not tell.
+        // Without the key, llama.cpp uses caps that are not in the file.
         let cap = if kind == Kind::Gemma2 { Some(metadata.required(&key, cap)?) } else { cap };
         Ok(cap.filter(|&cap| cap != 0.0))
     };
@@ -172,7 +172,7 @@ fn check(gguf: &Gguf, name: &str, kind: Kind) -> Result<(), LoadError> {
     }
 }
 
-/// Whether a tensor is one of those that a model can have, in some layer.
+/// Whether a model can have this tensor in some layer.
 fn is_read(kind: Kind, name: &str) -> bool {
     let hugging_face = gguf::hugging_face(kind, name);
     match hugging_face.strip_suffix(".bias") {
@@ -181,7 +181,7 @@ fn is_read(kind: Kind, name: &str) -> bool {
     }
 }
 
-/// Linear scaling is metadata; that of Llama 3 is a tensor with what each frequency is divided by.
+/// Linear scaling is metadata; Llama 3's scaling is a tensor of the divisors of the frequencies.
 fn scaling(gguf: &Gguf, name: &str, head_dim: usize, theta: f64) -> Result<RopeScaling, LoadError> {
     let metadata = &gguf.metadata;
     let old = metadata.number(&format!("{name}.rope.scale_linear"))?;
@@ -226,7 +226,7 @@ fn floats(source: &SourceFile, offset: u64, bytes: u64) -> Result<Vec<f32>, Load
     Ok(bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
-/// The settings are those of every published Llama 3 but for the factor, which is the largest divisor.
+/// The settings of every published Llama 3, with the largest divisor as the factor.
 fn llama3(metadata: &Metadata, divisors: &[f32], head_dim: usize, theta: f64) -> Result<RopeScaling, LoadError> {
     let factor = f64::from(divisors.iter().copied().fold(1.0, f32::max));
     let scaling = RopeScaling::Llama3 { factor, low_freq_factor: 1.0, high_freq_factor: 4.0, original_context: 8192 };
@@ -235,7 +235,7 @@ fn llama3(metadata: &Metadata, divisors: &[f32], head_dim: usize, theta: f64) ->
     if expected.len() == divisors.len() && divisors.iter().zip(&expected).all(close) {
         return Ok(scaling);
     }
-    let found = "with other factors than those of Llama 3";
+    let found = "with other factors than Llama 3";
     Err(LoadError::unsupported(
         metadata.path(),
         "tensor rope_freqs.weight",

@@ -40,7 +40,7 @@ pub enum ModelConfig {
 }
 
 impl ModelConfig {
-    /// Reads the configuration of the model at a path, which is one of [`Weights::open`](super::Weights::open).
+    /// Reads the configuration of the model at a path, as in [`Weights::open`](super::Weights::open).
     ///
     /// # Errors
     ///
@@ -55,11 +55,11 @@ impl ModelConfig {
         }
     }
 
-    /// Reads a `config.json` as Hugging Face's transformers writes it.
+    /// Reads a `config.json` of Hugging Face's transformers.
     ///
     /// # Errors
     ///
-    /// As of [`open`](Self::open).
+    /// As [`open`](Self::open).
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let path = path.as_ref();
         let advice = "it has the sizes of the model; download it too";
@@ -93,8 +93,11 @@ impl ModelConfig {
     ///
     /// # Errors
     ///
-    /// [`LoadError::Config`] for a size of 0, heads that do not share keys evenly, an odd head, numbers that are not positive and
-    /// finite in f32, differences from Llama that no architecture has together, more than 2²⁴ layers, a matrix of more than 2³⁶ weights, and more weights than memory can address.
+    /// [`LoadError::Config`] for
+    /// - a size of 0, heads that do not share keys evenly, an odd head;
+    /// - numbers that are not positive and finite in f32;
+    /// - a combination of differences from Llama that no architecture has;
+    /// - more than 2²⁴ layers, a matrix of more than 2³⁶ weights, more weights than memory can address.
     pub fn validate(&self) -> Result<(), LoadError> {
         match self {
             Self::Llama(config) => config.validate(),
@@ -102,8 +105,8 @@ impl ModelConfig {
         }
     }
 
-    /// Names and shapes of all tensors of a model of this configuration, as files of Hugging Face have them; those of RWKV-7 in the second
-    /// version of its format ([`Rwkv7::files`](crate::Rwkv7::files)).
+    /// Names and shapes of all tensors of a model of this configuration, as in files of Hugging Face. RWKV-7 is in the second version of
+    /// its format ([`Rwkv7::files`](crate::Rwkv7::files)).
     pub fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>)> + '_> {
         self.tensors_of(false)
     }

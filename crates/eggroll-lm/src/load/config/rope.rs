@@ -1,4 +1,4 @@
-//! Rotary position embeddings for longer contexts than those of pretraining.
+//! Rotary position embeddings for longer contexts than in pretraining.
 
 use super::super::error::LoadError;
 use super::bounds::positive_number;
@@ -34,7 +34,7 @@ pub enum RopeScaling {
 const SUPPORTED: &str = "default, linear, llama3";
 
 impl RopeScaling {
-    /// What each frequency of a rotary embedding of this size is divided by: `head_dim / 2` factors.
+    /// The divisors of the frequencies of a rotary embedding of this size: `head_dim / 2` factors.
     ///
     /// With `λᵢ = 2π θ^(2i / head_dim)`, the factors of Llama 3 are 1 where `λᵢ` is short, `factor` where it is long, and
     /// `1 / ((1 − s) / factor + s)` between, with `s = (original_context / λᵢ − low) / (high − low)`.
@@ -125,7 +125,7 @@ pub(super) struct Rope {
     /// Base of the frequencies.
     pub theta: f64,
     pub scaling: RopeScaling,
-    /// Base in layers with a window, where it is another.
+    /// Base in layers with a window, if it differs.
     pub window_theta: Option<f64>,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn for_all(fields: &ConfigFields, missing_theta: f64, context: usize)
     Ok(Rope { theta, scaling, window_theta: None })
 }
 
-/// Layers with a window have a base of their own, and no scaling: `rope_parameters` by type of layer, or `rope_scaling`, `rope_theta` and
+/// Layers with a window have a separate base, and no scaling: `rope_parameters` by type of layer, or `rope_scaling`, `rope_theta` and
 /// `rope_local_base_freq` of older files.
 pub(super) fn by_layer(fields: &ConfigFields, missing_theta: f64, context: usize) -> Result<Rope, LoadError> {
     let filled = |key: &str| Ok(fields.inner(key)?.filter(|parameters| !parameters.is_empty()));
@@ -168,7 +168,7 @@ pub(super) fn by_layer(fields: &ConfigFields, missing_theta: f64, context: usize
     Ok(Rope { theta, scaling, window_theta: Some(local) })
 }
 
-/// The parameters that count: `rope_scaling` where it says anything, `rope_parameters` otherwise.
+/// The parameters that count: `rope_scaling` unless it is empty, else `rope_parameters`.
 fn rope<'a>(fields: &ConfigFields<'a>) -> Result<Option<ConfigFields<'a>>, LoadError> {
     Ok(match fields.inner("rope_scaling")?.filter(|scaling| !scaling.is_empty()) {
         None => fields.inner("rope_parameters")?,

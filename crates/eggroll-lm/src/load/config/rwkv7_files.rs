@@ -2,7 +2,7 @@
 
 use super::rwkv7::Rwkv7Config;
 
-/// A tensor of a file and the parameter that it is.
+/// A tensor of a file and its parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTensor {
     /// The tensor's name in the file.
@@ -18,7 +18,7 @@ pub struct FileTensor {
 /// How a file stores a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// In the same order, whatever the shape.
+    /// In the same order, with any shape.
     AsIs,
     /// A matrix `[d_input, d_output]` as `[d_output, d_input]`.
     Transposed,
@@ -27,7 +27,7 @@ pub enum Stored {
 }
 
 impl Rwkv7Config {
-    /// Every tensor of a file, with the parameter that it is; see [`Rwkv7::files`](crate::Rwkv7::files).
+    /// Every tensor of a file, with its parameter; see [`Rwkv7::files`](crate::Rwkv7::files).
     pub(crate) fn files(&self, fused_mixes: bool) -> impl Iterator<Item = FileTensor> {
         let (vocabulary, hidden) = (self.vocab_size, self.hidden_size);
         let file = |name: &str, shape: &[usize], parameter: &str, stored| FileTensor {

@@ -1,7 +1,7 @@
 //! The header of a GGUF file, versions 2 and 3: counts, metadata, tensor descriptions; then the tensors, aligned.
 //!
-//! A count or a length is compared with the bytes that are left before anything is allocated for it, so a file makes the
-//! reader allocate a small multiple of its own size at most.
+//! A count or a length is compared with the remaining bytes before anything is allocated for it. So a file can make the
+//! reader allocate at most a small multiple of its own size.
 
 use super::super::encoding::Encoding;
 use super::super::error::LoadError;
@@ -13,9 +13,9 @@ use std::io::Read;
 /// Where the parts of a file are.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// Bytes from the begin to the descriptions of tensors.
+    /// Bytes from the beginning to the descriptions of tensors.
     pub(crate) head: u64,
-    /// What tensors begin at multiples of.
+    /// Alignment of tensors.
     pub(crate) alignment: u64,
     /// In the order of the file.
     pub(crate) tensors: Vec<TensorInfo>,
@@ -29,7 +29,7 @@ pub(crate) struct TensorInfo {
     pub(crate) encoding: Encoding,
     /// The encoding's number in the file.
     pub(crate) kind: u32,
-    /// From the file's begin.
+    /// From the beginning of the file.
     pub(crate) offset: u64,
 }
 
@@ -77,7 +77,7 @@ impl Header<'_> {
         self.source.len().saturating_sub(self.position)
     }
 
-    /// Refuses a count of things, of so many bytes each at least, that the file cannot hold.
+    /// Refuses a count of things, of at least `bytes_each` bytes each, that the file cannot hold.
     fn check(&self, count: u64, bytes_each: u64, things: &str) -> Result<usize, LoadError> {
         match count.checked_mul(bytes_each) {
             Some(bytes) if bytes <= self.left() => Ok(usize::try_from(count).map_err(|error| self.malformed(error))?),
@@ -266,7 +266,7 @@ impl Header<'_> {
         Ok(TensorInfo { name, shape, encoding, kind, offset })
     }
 
-    /// Refuses tensors that do not fit into the file, or share bytes: many descriptions of the same bytes would ask for more
+    /// Refuses tensors that do not fit into the file, or share bytes. Many descriptions of the same bytes would ask for more
     /// memory than the file has.
     fn check_data(&self, tensors: &[TensorInfo]) -> Result<(), LoadError> {
         let mut ranges = Vec::with_capacity(tensors.len());

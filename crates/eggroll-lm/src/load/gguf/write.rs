@@ -1,4 +1,4 @@
-//! A GGUF file with other tensors in place of some of its own.
+//! Writes a GGUF file with some tensors replaced.
 
 use super::super::encoding::Encoding;
 use super::super::error::LoadError;
@@ -11,8 +11,8 @@ use std::path::Path;
 /// Bytes that are copied at once.
 const PIECE: u64 = 1 << 20;
 
-/// Writes `path`: metadata and all other tensors as they are, and where `encoding` names one of Q8_0 or Q4_0 for a tensor, the `bytes` of it. The file
-/// has its name once it is whole; after an error there is none, or the one of before.
+/// Writes `path`. If `encoding` names Q8_0 or Q4_0 for a tensor, `bytes` gives its new contents; metadata and all other tensors are copied. The file
+/// gets its name once it is complete; after an error there is none, or the previous one.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ fn kind(encoding: Encoding) -> u32 {
     if encoding == Encoding::Q4_0 { 2 } else { 8 }
 }
 
-/// Bytes of a tensor in an encoding. A tensor of one that is not read has been refused.
+/// Bytes of a tensor in an encoding. Unreadable encodings have been refused.
 fn bytes_of(tensor: &TensorInfo, encoding: Encoding) -> u64 {
     TensorInfo { encoding, ..tensor.clone() }.bytes().unwrap_or(0)
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 const OF_LISTS: [&str; 3] = ["index", "count", "copy"];
 const OF_DICTS: [&str; 5] = ["keys", "values", "items", "get", "copy"];
-/// What Python has and the sandbox or this crate has not, so that it is there but cannot be called.
+/// Attributes of Python that exist here but cannot be called, because of the sandbox or this crate.
 const REFUSED: [&str; 18] = [
     "append",
     "clear",

@@ -81,11 +81,11 @@ pub(super) struct Statement {
     pub(super) kind: StatementKind,
 }
 
-/// Statements with names of their own.
+/// Statements with their own names.
 #[derive(Debug, Default)]
 pub(super) struct StatementBlock {
     pub(super) body: Vec<Statement>,
-    /// Names that are undefined in it until it sets them, whatever they are around it.
+    /// Names that are undefined in it until it sets them, even if they are defined around it.
     pub(super) hidden: Vec<Name>,
 }
 
@@ -104,7 +104,7 @@ pub(super) enum StatementKind {
     Generation(StatementBlock),
     Break,
     Continue,
-    /// What templates of a model cannot do.
+    /// A statement that is refused in a model's templates.
     Refused(Box<str>),
 }
 

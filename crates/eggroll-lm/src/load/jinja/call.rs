@@ -97,7 +97,7 @@ impl Renderer {
     }
 }
 
-/// The pairs of `dict(…)`: those of a dictionary, of pairs, or by name.
+/// The pairs of `dict(…)`, from a dictionary, from pairs, or by name.
 fn pairs(args: CallArgs) -> Result<Vec<(Value, Value)>> {
     let mut pairs = Vec::new();
     match args.positional.as_slice() {

@@ -1,4 +1,4 @@
-//! Jinja's filters of texts and single values; those of lists are in `lists`.
+//! Jinja's filters of texts and single values; filters of lists are in `lists`.
 
 use super::args::{CallArgs, integer, needed, text};
 use super::classes::{Class, matches};

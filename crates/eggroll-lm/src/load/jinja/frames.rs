@@ -1,5 +1,5 @@
-//! Which names a block hides from the blocks in it until it sets them, as jinja2 does: a name that a block sets before it reads it is the
-//! block's from its begin.
+//! Names that a block hides from inner blocks until it sets them, as in jinja2. A name that a block sets before it reads it belongs to
+//! the block from its beginning.
 
 use super::ast::{Arguments, AssignTarget, Expr, Name, Postfix, Statement, StatementBlock, StatementKind};
 use std::collections::BTreeSet;

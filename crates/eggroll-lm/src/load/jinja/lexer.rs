@@ -1,4 +1,4 @@
-//! Text, tags and white space, with the rules of Jinja: `trim_blocks`, `lstrip_blocks`, one line end at the end taken away.
+//! Text, tags and white space, with the rules of Jinja: `trim_blocks`, `lstrip_blocks`, and one trailing line end removed.
 
 use super::error::{Result, TemplateError};
 use super::literals;
@@ -111,7 +111,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Text before a tag, with the white space that the tag takes away.
+    /// Text before a tag, with the white space that the tag removes.
     fn data(&mut self, text: &str, sign: Option<char>, is_block: bool) {
         let kept = match sign {
             Some('-') => text.trim_end_matches(is_space),
@@ -127,7 +127,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// White space that the end of a tag takes away.
+    /// White space that the end of a tag removes.
     fn after_tag(&mut self, sign: Option<char>, is_block: bool) {
         let rest = self.rest();
         self.at += match sign {
@@ -210,7 +210,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length of `{% raw %}`, with the white space that it takes away.
+/// The length of `{% raw %}`, with the white space that it removes.
 fn raw_begin(text: &str) -> Option<usize> {
     let inner = text[2..].trim_start_matches(['-', '+']);
     if text[2..].len() - inner.len() > 1 {

@@ -17,7 +17,7 @@ fn digits(text: &str, is_digit: impl Fn(u8) -> bool) -> usize {
     length
 }
 
-/// The number at the begin of a text, and its length.
+/// The number at the beginning of a text, and its length.
 pub(super) fn number(text: &str) -> Result<(Token, usize)> {
     let decimal = |text: &str| digits(text, |byte| byte.is_ascii_digit());
     let whole = decimal(text);
@@ -55,7 +55,7 @@ fn integer(digits: &str, radix: u32) -> Result<i128> {
     i128::from_str_radix(&digits.replace('_', ""), radix).or_else(|_| fail("an integer of more than 127 bits"))
 }
 
-/// The quoted text at the begin of a text, and its length.
+/// The quoted text at the beginning of a text, and its length.
 pub(super) fn text(source: &str) -> Result<(String, usize)> {
     let quote = source.chars().next().unwrap_or('\'');
     let mut text = String::new();
@@ -82,7 +82,7 @@ pub(super) fn text(source: &str) -> Result<(String, usize)> {
                 characters.next();
             }
             let code = u32::from_str_radix(&digits, radix).ok().and_then(char::from_u32);
-            code.map_or_else(|| fail("an escape that is no character"), Ok)
+            code.map_or_else(|| fail("an escape that is not a character"), Ok)
         };
         match escaped {
             '\n' => {}

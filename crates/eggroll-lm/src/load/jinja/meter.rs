@@ -1,11 +1,11 @@
-//! What a template may take: steps, live memory and depth. Each rendering has a thread of its own, and so counters of its own.
+//! Limits of a template: steps, live memory and depth. Each rendering has its own thread, and thus its own counters.
 
 use super::error::{Result, TemplateError};
 use std::cell::Cell;
 
 /// Steps of one rendering: about a second.
 pub(super) const STEPS: u64 = 10_000_000;
-/// Bytes of all texts and lists that are alive, beside those of the chat.
+/// Bytes of all live texts and lists, in addition to the chat's.
 pub(super) const MEMORY: usize = 64 << 20;
 /// Levels of calls, blocks and expressions.
 const DEPTH: usize = 500;

@@ -52,7 +52,7 @@ pub(super) const METHODS: [&str; 41] = [
     "upper",
     "zfill",
 ];
-/// What Python has beside these.
+/// Other methods of Python.
 pub(super) const REFUSED: [&str; 6] = ["encode", "format_map", "isidentifier", "isprintable", "maketrans", "translate"];
 
 /// Calls a method of a text.

@@ -1,8 +1,8 @@
-//! Jinja templates as transformers runs them: those of jinja2 in an immutable sandbox, with Python's values.
+//! Jinja templates as in transformers: jinja2 in an immutable sandbox, with Python's values.
 //!
 //! `lexer`, `parser` and `expressions` make the statements of `ast`; `render` and `eval` run them on values of `value`, with `operators`,
-//! `access`, `methods`, `filters`, `lists`, `predicates`, `format` and `json`. What differs from Python is an error that says so. `meter` bounds
-//! steps, memory and depth, so that no template takes more, whatever it contains.
+//! `access`, `methods`, `filters`, `lists`, `predicates`, `format` and `json`. Unsupported features of Python are errors that name them. `meter`
+//! bounds steps, memory and depth of every template.
 
 mod access;
 mod args;
@@ -76,7 +76,7 @@ impl Template {
     }
 }
 
-/// Runs on a thread with a stack of its own: that of the caller may be small.
+/// Runs on a thread with its own stack: the caller's may be small.
 fn apart<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("template".into()).stack_size(STACK).spawn_scoped(scope, run);

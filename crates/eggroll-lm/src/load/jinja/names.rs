@@ -51,7 +51,7 @@ pub(super) const OF_LISTS: [&str; 17] = [
     "sum",
     "unique",
 ];
-/// What Jinja has and templates of chats have no use for.
+/// Filters of Jinja that chat templates do not need.
 pub(super) const REFUSED: [&str; 7] =
     ["filesizeformat", "pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"];
 

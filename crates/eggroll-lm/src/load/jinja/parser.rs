@@ -124,7 +124,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Statements up to one of some tags, whose name is returned; the tag is open still.
+    /// Statements up to one of some tags, whose name is returned; the tag is still open.
     fn body(&mut self, ends: &[&str]) -> Result<(Vec<Statement>, String)> {
         let mut body = Vec::new();
         loop {
@@ -158,7 +158,7 @@ impl Parser {
         }
     }
 
-    /// A whole block: the rest of its tag, its statements, and its end.
+    /// A whole block: the end of its tag, its statements, and its end tag.
     fn block(&mut self, end: &str) -> Result<Vec<Statement>> {
         self.end_of_block()?;
         let (body, _) = self.body(&[end])?;
@@ -166,7 +166,7 @@ impl Parser {
         Ok(body)
     }
 
-    /// A block with names of its own, in which filters must be known.
+    /// A block with its own names, in which filters must be known.
     fn own_block(&mut self, end: &str) -> Result<StatementBlock> {
         let soft = std::mem::take(&mut self.soft);
         let body = self.block(end);

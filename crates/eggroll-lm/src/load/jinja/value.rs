@@ -1,4 +1,4 @@
-//! Python's values, as far as templates meet them.
+//! Python's values, as far as templates use them.
 
 use super::ast::{For, MacroBody};
 use super::error::{Result, fail};
@@ -86,7 +86,7 @@ pub(super) struct Loop {
 
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// What is not there, by name.
+    /// An undefined value, by name.
     Undefined(Rc<str>),
     None,
     Bool(bool),
@@ -300,7 +300,7 @@ impl Value {
         })
     }
 
-    /// All values in a row; those of a generator are gone then.
+    /// All values in order; a generator is then exhausted.
     pub(super) fn iterate(&self) -> Result<Vec<Self>> {
         let values = match self {
             Self::Undefined(_) => Vec::new(),
@@ -325,7 +325,7 @@ impl Value {
     }
 }
 
-/// Names of a block, inside those of another.
+/// Names of a block, inside another block's names.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     names: RefCell<HashMap<Arc<str>, Value>>,

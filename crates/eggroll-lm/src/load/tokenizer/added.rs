@@ -20,7 +20,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// What counts: with `added_tokens_decoder` the settings alone, without it the other files too, and those first.
+    /// The files that count: with `added_tokens_decoder` the settings alone, without it first the other files.
     pub(super) fn named(&self) -> Map<String, Value> {
         let mut named = self.settings.clone();
         if !self.has_decoder() {
@@ -103,7 +103,7 @@ impl Neighbours {
     }
 }
 
-/// Special tokens by name, then those without a name of their own.
+/// Special tokens by name, then tokens without a name.
 fn special(named: &Map<String, Value>) -> Vec<(String, Value)> {
     let keys = NAMED.into_iter().chain(of_model(named).map(|(key, _)| key.as_str()));
     let mut tokens: Vec<_> = keys.filter_map(|key| Some((key.to_owned(), named.get(key)?.clone()))).collect();
@@ -126,7 +126,7 @@ fn of_model(named: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value
     named.iter().filter(move |(key, token)| own(key) && token.is_string())
 }
 
-/// Tokens by names of the model's own.
+/// Tokens by model-specific names.
 pub(super) fn own_names(named: &Map<String, Value>) -> Vec<(String, String)> {
     let more = named.get("extra_special_tokens").and_then(Value::as_object).into_iter().flatten();
     of_model(named).chain(more).filter_map(|(key, token)| Some((key.clone(), content(token)?.to_owned()))).collect()
@@ -176,7 +176,7 @@ impl Known {
         match self.added.get(name) {
             Some(&place) if self.tokens[place] == full => {}
             Some(&place) => {
-                // What was special once is left out of texts.
+                // A token that was special once is left out of texts.
                 let was = self.tokens[place].get("special").and_then(Value::as_bool).unwrap_or(false);
                 full["special"] = (given || is_named || was).into();
                 self.tokens[place] = full;

@@ -1,4 +1,4 @@
-//! What a `tokenizer.json` must be so that crate `tokenizers` works with it: the crate trusts the file.
+//! Checks of a `tokenizer.json` for crate `tokenizers`, which trusts the file.
 
 use super::super::error::LoadError;
 use super::added::content;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use tokenizers::tokenizer::{NormalizedString, Normalizer};
 
-/// Largest id of a token: tokenizers are written by walking over all ids below.
+/// Largest id of a token: writing a tokenizer iterates over all ids below.
 const LARGEST_ID: u64 = (1 << 24) - 1;
 
 const NORMALIZERS: &[&str] = &["Sequence", "NFC", "NFD", "NFKC", "NFKD", "Prepend", "Replace", "Lowercase", "Strip"];
@@ -55,7 +55,7 @@ fn check_step(path: &Path, key: &str, step: &Value, inner: &str, known: &[&str])
     steps.try_for_each(|step| check_step(path, key, step, inner, known))
 }
 
-/// Refuses settings at which steps panic, or take the rest of a text for something else.
+/// Refuses settings with which steps panic, or misread the remainder of a text.
 fn check_use(path: &Path, key: &str, kind: &str, step: &Value) -> Result<(), LoadError> {
     let refuse = |what: &str, found: &Value, supported: &str| {
         Err(LoadError::unsupported(path, format!("{what} of {key} {kind}"), found, supported))
@@ -76,7 +76,7 @@ fn check_model(path: &Path, model: &Map<String, Value>) -> Result<(), LoadError>
     if kind != "BPE" {
         return Err(LoadError::unsupported(path, "model of a tokenizer", kind, "BPE"));
     }
-    // A random tokenizer, and marks that merges leave out.
+    // Randomness, and prefixes that merges leave out.
     for (key, off) in [("dropout", Value::from(0.0)), ("continuing_subword_prefix", "".into())] {
         if let Some(found) = model.get(key).filter(|found| !found.is_null() && **found != off) {
             return Err(LoadError::unsupported(path, format!("{key} of a tokenizer"), found, "null"));
@@ -116,7 +116,7 @@ fn pair(merge: &Value) -> Option<(&str, &str)> {
     }
 }
 
-/// Checks that added tokens got the ids that the file gives them: the crate numbers those on its own that the vocabulary lacks.
+/// Checks that added tokens got the ids in the file: the crate itself numbers tokens that the vocabulary lacks.
 pub(super) fn after(path: &Path, json: &Value, inner: &tokenizers::Tokenizer) -> Result<(), LoadError> {
     for token in json.get("added_tokens").and_then(Value::as_array).into_iter().flatten() {
         let (expected, content) = (token.get("id").and_then(Value::as_u64), content(token).unwrap_or_default());

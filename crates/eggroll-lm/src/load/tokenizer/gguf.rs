@@ -1,4 +1,4 @@
-//! The tokenizer of a GGUF file, as the `tokenizer.json` that it was made from.
+//! The tokenizer of a GGUF file, converted back to a `tokenizer.json`.
 
 use super::super::error::LoadError;
 use super::super::gguf::Metadata;
@@ -21,7 +21,7 @@ struct Split {
     pre_tokenizer: Value,
     /// Whether a piece that is a token needs no merges.
     ignore_merges: bool,
-    /// Whether texts begin with the begin token, unless the file says.
+    /// Whether texts begin with the begin token, if the file does not say.
     adds_bos: bool,
 }
 
@@ -94,7 +94,7 @@ fn kinds(metadata: &Metadata, tokens: &[String]) -> Result<Vec<i64>, LoadError> 
     Err(metadata.malformed(reason))
 }
 
-/// Ids by token, and tokens that are looked for in texts before any merges: those of the special kinds, and those that users define.
+/// Ids by token, and tokens that are found in texts before any merges: special tokens and user-defined ones.
 fn vocabulary(
     metadata: &Metadata,
     tokens: &[String],
@@ -134,7 +134,7 @@ fn declared(metadata: &Metadata, adds_bos: bool, kinds: &[i64]) -> Result<Declar
         eos: [id("eos")?, id("eot")?, id("eom")?].into_iter().flatten().collect(),
         unk: id("unknown")?,
         pad: id("padding")?,
-        // As llama.cpp spells it.
+        // In llama.cpp's spelling.
         sep: id("seperator")?,
         cls: id("cls")?,
         mask: id("mask")?,
@@ -155,7 +155,7 @@ fn added_token(id: u32, token: &str, special: bool) -> Value {
     })
 }
 
-/// The space that parts the two tokens is never the first character, which may be a token of its own.
+/// The space between the two tokens is never the first character, which may be a token itself.
 fn pair(metadata: &Metadata, merge: &str) -> Result<Value, LoadError> {
     let space = merge.bytes().skip(1).position(|byte| byte == b' ').map(|position| position + 1);
     let space =
@@ -163,7 +163,7 @@ fn pair(metadata: &Metadata, merge: &str) -> Result<Value, LoadError> {
     Ok(json!([merge[..space], merge[space + 1..]]))
 }
 
-/// Writes the begin token in front of a text, where the model expects that.
+/// Puts the begin token in front of a text, if the model expects it.
 fn post_processor(declared: &Declared, tokens: &[String]) -> Option<Value> {
     let Some(Reference::Id(id)) = declared.bos.clone().filter(|_| declared.adds_bos) else { return None };
     let token = tokens.get(id as usize)?;
@@ -200,7 +200,7 @@ fn isolated(pattern: &str) -> Value {
     json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false })
 }
 
-/// Punctuation, words, numbers and their digits by three: what llama.cpp does by default.
+/// Punctuation, words, numbers and their digits by three: the default of llama.cpp.
 fn default_splits() -> Value {
     sequence([
         isolated(r"[\p{P}\$\+<=>\^~\|]+"),
@@ -216,7 +216,7 @@ fn split(metadata: &Metadata) -> Result<Split, LoadError> {
         |pre_tokenizer: Value| Split { normalizer: Value::Null, pre_tokenizer, ignore_merges: false, adds_bos: false };
     let supported = "gpt-2, default, smollm, qwen2, llama-bpe; open the Hugging Face folder of this model instead";
     let refuse = |found: &str| Err(LoadError::unsupported(metadata.path(), "tokenizer.ggml.pre", found, supported));
-    // Without it llama.cpp warns, and takes a pattern that is hardly ever the model's.
+    // Without it llama.cpp warns, and uses a pattern that rarely fits the model.
     let Some(pre) = metadata.text("tokenizer.ggml.pre")? else { return refuse("(missing)") };
     Ok(match pre {
         "gpt-2" => plain(byte_level(true)),

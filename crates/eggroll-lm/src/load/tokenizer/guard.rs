@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokenizers::tokenizer::Result;
 
-/// Runs code of crate `tokenizers`. A panic is an error: steps of a file that meet a text in a way that nobody thought of.
+/// Runs code of crate `tokenizers`. A panic, from an unforeseen combination of steps and text, becomes an error.
 pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(|error| error.to_string()),

@@ -1,4 +1,4 @@
-//! Bounds of what the steps of a `tokenizer.json` take: compiled patterns and texts that grow.
+//! Bounds on the steps of a `tokenizer.json`: compiled patterns and growing texts.
 
 use super::super::error::LoadError;
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn pattern(step: &Value) -> Option<(&str, bool)> {
     text("Regex").map(|pattern| (pattern, true)).or_else(|| text("String").map(|pattern| (pattern, false)))
 }
 
-/// Product of all counts, whatever they count.
+/// Product of all counts of any kind.
 fn repeats(pattern: &str) -> u64 {
     let mut product = 1u64;
     for part in pattern.split('{').skip(1) {

@@ -42,19 +42,19 @@ use tokenizers::tokenizer::{Model, OffsetType};
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     splits: Splits,
-    /// Of no use here, for `tokenizer.json` only.
+    /// Unused here; kept for `tokenizer.json`.
     post_processor: Value,
     special: SpecialTokens,
     bos: Option<u32>,
     eos: Vec<u32>,
     adds_bos: bool,
-    /// What `tokenizer_config.json` had.
+    /// The contents of `tokenizer_config.json`.
     settings: Map<String, Value>,
 }
 
 impl Tokenizer {
-    /// Reads the tokenizer of the model at a path, which is one of [`Weights::open`](super::Weights::open): `tokenizer.json` and the
-    /// files next to it that name special tokens, or the tokens of a GGUF file.
+    /// Reads the tokenizer of the model at a path, as in [`Weights::open`](super::Weights::open). It is in `tokenizer.json` and the
+    /// files next to it that name special tokens, or in a GGUF file.
     ///
     /// # Errors
     ///
@@ -66,13 +66,13 @@ impl Tokenizer {
         }
     }
 
-    /// Reads `tokenizer.json` of a folder and, where they are there, `tokenizer_config.json`, `special_tokens_map.json`,
-    /// `added_tokens.json`, `generation_config.json` and `config.json`, which add and name special tokens. The order in which they count
-    /// is that of transformers: with `added_tokens_decoder` in the first, the next two are not read.
+    /// Reads `tokenizer.json` of a folder and, if they exist, `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`,
+    /// `generation_config.json` and `config.json`, which add and name special tokens. Their precedence is that of transformers: with
+    /// `added_tokens_decoder` in the first, the next two are not read.
     ///
     /// # Errors
     ///
-    /// As of [`open`](Self::open), and for a token that is named but is not among the tokens.
+    /// As [`open`](Self::open), and for a named token that is not among the tokens.
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self, LoadError> {
         let folder = folder.as_ref();
         let path = folder.join("tokenizer.json");
@@ -112,7 +112,7 @@ impl Tokenizer {
         check::before(path, &json)?;
         let begin = special::begins_with(&json);
         if let Some(json) = json.as_object_mut() {
-            // Neither is of use here, and padding could ask for any length.
+            // Both are unused here, and padding could ask for any length.
             json.remove("padding");
             json.remove("truncation");
             post_processor = json.remove("post_processor").unwrap_or_default();
@@ -152,7 +152,7 @@ impl Tokenizer {
         Ok(guarded(encode).map_err(LoadError::Tokenizer)?.get_ids().to_vec())
     }
 
-    /// The text of tokens. Ids that have no token are left out, and so are special tokens where asked for.
+    /// The text of tokens. Ids without a token are left out, and so are special tokens with `skip_special`.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Tokenizer {
         Ok(json.replacen(empty, &format!("\n  \"post_processor\": {}", self.post_processor), 1))
     }
 
-    /// The content of a `tokenizer_config.json`: what the opened one had, with the special tokens and a chat template.
+    /// The content of a `tokenizer_config.json`: the opened one's, with the special tokens and a chat template.
     pub(crate) fn settings(&self, template: Option<Value>) -> Value {
         let mut settings = self.settings.clone();
         // Code of another folder.

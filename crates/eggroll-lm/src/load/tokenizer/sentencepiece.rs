@@ -1,7 +1,7 @@
 //! The SentencePiece vocabulary of a GGUF file as a byte-pair encoding.
 //!
-//! SentencePiece joins, again and again, the two neighbours that make the token of the highest score. With every way to make a token of two others as
-//! a merge, in the order of the scores, a byte-pair encoding does the same (Kudo and Richardson, arXiv 1808.06226).
+//! SentencePiece repeatedly joins the two neighbors that make the token with the highest score. A byte-pair encoding does the same if every split of
+//! a token into two others is a merge, in the order of the scores (Kudo and Richardson, arXiv 1808.06226).
 
 use super::super::error::LoadError;
 use super::super::gguf::Metadata;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// Stands for a space.
 const SPACE: &str = "▁";
-/// Characters of a token that is made by merges: all ways to part it are looked up.
+/// Most characters of a token made by merges: all ways to split it are looked up.
 const LONGEST: usize = 256;
 /// Bytes of all merges, for each byte of the tokens: two or three in published vocabularies.
 const GROWTH: usize = 32;
@@ -53,7 +53,7 @@ pub(super) fn merges<'a>(
     Ok(merges.into_iter().map(|(.., pair)| json!(pair)).collect())
 }
 
-/// Spaces as `▁`, and one in front of a text where the model expects it.
+/// Spaces as `▁`, and one in front of a text if the model expects it.
 pub(super) fn normalizer(adds_prefix: bool) -> Value {
     let spaces = json!({ "type": "Replace", "pattern": { "String": " " }, "content": SPACE });
     match adds_prefix {
@@ -75,7 +75,7 @@ pub(super) fn decoder(adds_prefix: bool) -> Value {
     json!({ "type": "Sequence", "decoders": steps })
 }
 
-/// The model of a byte-pair encoding with bytes for what has no token.
+/// The model of a byte-pair encoding with byte fallback.
 pub(super) fn model(vocabulary: Map<String, Value>, merges: Vec<Value>, unknown: Option<&String>) -> Value {
     json!({
         "type": "BPE",

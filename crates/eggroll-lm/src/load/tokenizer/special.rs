@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-/// Tokens that end a text or a turn in published models; they end a generation where they are special tokens.
+/// Tokens that end a text or a turn in published models; they end a generation if they are special tokens.
 const ENDS: &[&str] = &[
     "<|im_end|>",
     "<|endoftext|>",
@@ -27,7 +27,7 @@ pub struct SpecialTokens {
     pub bos: Option<String>,
     /// Ends a text, or a turn of a chat.
     pub eos: Option<String>,
-    /// Stands for what has no token.
+    /// Stands for text without a token.
     pub unk: Option<String>,
     /// Fills up.
     pub pad: Option<String>,
@@ -37,7 +37,7 @@ pub struct SpecialTokens {
     pub cls: Option<String>,
     /// Hides a token.
     pub mask: Option<String>,
-    /// Tokens by names of the model's own, `image_token` for example.
+    /// Tokens by model-specific names, `image_token` for example.
     pub others: Vec<(String, String)>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// What files say about special tokens.
+/// Special tokens as declared in files.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     pub(super) bos: Option<Reference>,
@@ -88,14 +88,14 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// From names of tokens, `bos_token`, and files with ids, `bos_token_id`, in the order in which they count. Whether a begin token is
-    /// added says `tokenizer.json`.
+    /// From names of tokens, `bos_token`, and files with ids, `bos_token_id`, in order of precedence. `tokenizer.json` decides whether a
+    /// begin token is added.
     pub(super) fn from_files(names: &Map<String, Value>, ids: &[&Map<String, Value>]) -> Self {
         let by_name = |key: &str| names.get(key).map(token);
         let by_id = |key: &str| -> Vec<Reference> {
             ids.iter().filter_map(|file| file.get(key)).flat_map(all_ids).map(Reference::Id).collect()
         };
-        // A name that is null says that there is no such token.
+        // A null name means that there is no such token.
         let one = |name: &str, id: &str| by_name(name).unwrap_or_else(|| by_id(id).into_iter().next());
         Self {
             bos: one("bos_token", "bos_token_id"),
@@ -110,7 +110,7 @@ impl Declared {
         }
     }
 
-    /// Names and ids of the tokens. A begin or an end that the tokenizer lacks is an error: without them, texts do not begin or end.
+    /// Names and ids of the tokens. A missing begin or end token is an error: without them, texts do not begin or end.
     pub(super) fn resolve(
         self,
         path: &Path,

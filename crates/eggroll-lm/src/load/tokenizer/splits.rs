@@ -1,4 +1,5 @@
-//! How texts are split before merges. Patterns run here: crate `tokenizers` takes the rest of a text as one piece where a pattern gives up.
+//! Splits texts before merges. Patterns run here: if a pattern gives up, crate `tokenizers` would take the remainder of a text as one
+//! piece.
 
 use super::super::error::LoadError;
 use fancy_regex::Regex;
@@ -61,7 +62,7 @@ impl Splits {
     }
 }
 
-/// Whether a regular expression may give up: one with a look around, a reference back or an atomic group runs by trying.
+/// Whether a regular expression may give up: lookaround, backreferences and atomic groups need backtracking.
 pub(super) fn gives_up(pattern: &str) -> bool {
     const MARKS: [&str; 13] =
         ["(?=", "(?!", "(?<=", "(?<!", "(?>", "(?(", "(?P=", "++", "*+", "?+", "}+", "\\k", "\\G"];

@@ -1,4 +1,4 @@
-//! Matrices as integers in blocks of 32 with a scale each: those of ggml's Q8_0 and Q4_0.
+//! Matrices as integers in blocks of 32 with a scale each, as in ggml's Q8_0 and Q4_0.
 
 use super::super::encoding::{Encoding, SUPPORTED};
 use super::super::error::LoadError;
@@ -16,16 +16,17 @@ pub(crate) struct WeightBlocks {
     pub encoding: Encoding,
     /// `[inputs, outputs]`
     pub integers: Vec<i8>,
-    /// `[inputs / 32, outputs]`, numbers that f16 has.
+    /// `[inputs / 32, outputs]`, exact in f16.
     pub scales: Vec<f32>,
 }
 
 impl Weights {
-    /// A matrix in blocks: as it is stored in Q8_0 and Q4_0, and rounded to Q8_0 where it is stored otherwise.
+    /// A matrix in blocks: unchanged if it is stored in Q8_0 or Q4_0, else rounded to Q8_0.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), for inputs that blocks do not fill, and for weights that are not finite or beyond the scales of Q8_0.
+    /// As [`read`](Self::read), and for inputs that are not a multiple of blocks, or weights that are not finite or out of Q8_0's
+    /// range.
     pub(crate) fn blocks(&self, name: &str, [outputs, inputs]: [usize; 2]) -> Result<WeightBlocks, LoadError> {
         let (tensor, numbers, bytes) = self.find(name, &[outputs, inputs])?;
         let malformed = |reason: String| LoadError::malformed(&self.path, "weights", reason);
@@ -76,8 +77,8 @@ impl Weights {
         Ok(found)
     }
 
-    /// Writes the GGUF file again, with other blocks for the matrices that `encoding` names one for: `column` appends the integers of an output and the scale of
-    /// each. Everything else is copied.
+    /// Writes the GGUF file again, with new blocks for the matrices for which `encoding` returns one. `column` appends the integers of an output, each with its
+    /// scale. Everything else is copied.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Whether weights are those of a model, by their headers alone.
+//! Checks that weights belong to a model, by their headers alone.
 
 use super::super::config::ModelConfig;
 use super::super::error::LoadError;
@@ -13,15 +13,15 @@ impl Weights {
         self.shape("model.layers.0.attn.x_x").is_some()
     }
 
-    /// Checks that all tensors of the configuration are there, of its shapes and of types that are read, and no others that would change
-    /// the result. Reads and allocates nothing for a tensor, and ends at the first that is missing.
+    /// Checks that all tensors of the configuration exist, with its shapes and with readable types, and no others that would change the
+    /// result. Reads and allocates nothing for a tensor, and stops at the first missing one.
     pub(crate) fn check(&self, config: &ModelConfig) -> Result<(), LoadError> {
         let mut left: BTreeSet<&str> = self.names().collect();
         for (name, shape) in config.tensors_of(self.has_fused_mixes()) {
             self.find(&name, &shape)?;
             left.remove(name.as_str());
         }
-        // A head that repeats the embedding is compared when both are read.
+        // A stored copy of the embedding as the head is compared when both are read.
         let is_harmless = |name: &str| {
             name.ends_with("rotary_emb.inv_freq")
                 || name == "rope_freqs.weight"
@@ -33,7 +33,7 @@ impl Weights {
         }
     }
 
-    /// Checks that an output layer that is tied to the embedding, but stored, has its values.
+    /// Checks that a tied output layer, if it is stored, has the embedding's values.
     pub(crate) fn check_tied_head(&self, config: &ModelConfig) -> Result<(), LoadError> {
         let Some((embedding, shape)) = config.tied_embeddings().zip(self.shape(HEAD)) else { return Ok(()) };
         let bits = |name: &str| -> Result<Vec<u32>, LoadError> {

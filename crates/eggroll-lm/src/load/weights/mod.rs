@@ -22,8 +22,8 @@ const PIECE: usize = 1 << 18;
 
 /// The tensors of a model on disk, with Hugging Face's names, such as `model.layers.0.self_attn.q_proj.weight`.
 ///
-/// Opening reads the headers only. Matrices are row-major, `[outputs, inputs]`, from both formats: names and shapes of a GGUF file
-/// of the Llama family are translated, and so are the order of the rows of its queries and keys and the gains of Gemma.
+/// Opening reads only the headers. Matrices are row-major, `[outputs, inputs]`, from both formats. Of a GGUF file of the Llama
+/// family, names, shapes, the order of query and key rows, and the gains of Gemma are translated.
 ///
 /// # Example
 ///
@@ -41,13 +41,13 @@ pub struct Weights {
     path: PathBuf,
     files: Vec<SourceFile>,
     tensors: BTreeMap<String, Tensor>,
-    /// Of a GGUF file, which can be written again.
+    /// Layout of a GGUF file, which can be written again.
     layout: Option<Layout>,
-    /// Of a GGUF file whose names are translated.
+    /// Kind of a GGUF file whose names are translated.
     kind: Option<Kind>,
 }
 
-/// Where a tensor is.
+/// The location of a tensor.
 #[derive(Debug)]
 struct Tensor {
     file: usize,
@@ -56,7 +56,7 @@ struct Tensor {
     encoding: Encoding,
     /// Heads whose rows are stored in interleaved pairs.
     interleaved: Option<usize>,
-    /// Whether numbers are stored plus 1: GGUF files have the gains of Gemma so.
+    /// Whether numbers are stored plus 1, as the gains of Gemma in GGUF files.
     plus_one: bool,
 }
 
@@ -119,7 +119,7 @@ impl Weights {
     /// [`LoadError`] if the tensor is missing, of another shape or of a type that is not supported, or if the file cannot be read.
     pub fn read(&self, name: &str, expected_shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let (tensor, block_numbers, block_bytes) = self.find(name, expected_shape)?;
-        // Opening has checked that the file holds them, so that they cannot overflow.
+        // Opening has checked that the file holds them, so they cannot overflow.
         let count: usize = tensor.shape.iter().product();
         let source = &self.files[tensor.file];
         let mut values = Vec::new();
@@ -147,7 +147,7 @@ impl Weights {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), and with the first element that is not.
+    /// As [`read`](Self::read), and for the first element that is not finite.
     pub(crate) fn finite(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let values = self.read(name, shape)?;
         match values.iter().position(|value| !value.is_finite()) {

@@ -1,7 +1,7 @@
 //! Order of the rows of queries and keys.
 //!
 //! A rotary embedding turns pairs of a head's coordinates. GGUF files of the architectures `llama` and `smollm3` store the two rows of a pair next to
-//! each other, `(2i, 2i + 1)`; Hugging Face stores all first rows of a head and then all second ones, `(i, i + head_dim / 2)`.
+//! each other, `(2i, 2i + 1)`. Hugging Face stores all first rows of a head, then all second ones, `(i, i + head_dim / 2)`.
 
 use super::super::error::LoadError;
 use super::super::gguf::{Gguf, TensorInfo};
@@ -40,7 +40,7 @@ pub(super) fn to_halves(values: &mut [f32], heads: usize, rows: usize) {
     }
 }
 
-/// The place among halves of a row that is stored in pairs.
+/// The position in halves of a row that is stored in pairs.
 pub(super) fn half_of(row: usize, head_dim: usize) -> usize {
     let (head, within) = (row / head_dim, row % head_dim);
     head * head_dim + within % 2 * (head_dim / 2) + within / 2

@@ -47,7 +47,7 @@ impl Weights {
             let tensor = tensor.ok_or_else(|| malformed(format!("tensor {name:?} is not in {file}")))?;
             tensors.insert(name.clone(), tensor);
         }
-        // The index would have to say which of several counts.
+        // The index would have to resolve duplicates.
         if let Some((file, name)) = opened.iter().find_map(|(file, tensors)| Some((file, tensors.keys().next()?))) {
             return Err(malformed(format!("tensor {name:?} of {file} is not in the index")));
         }
@@ -55,7 +55,7 @@ impl Weights {
     }
 }
 
-/// Whether this names a file, and no path that leads out of the folder.
+/// Whether this names a file, not a path that leads out of the folder.
 fn is_plain(file: &str) -> bool {
     !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', ':'])
 }

@@ -22,8 +22,8 @@ impl AttentionConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field; if `d_model` is not `n_heads` times an even
-    /// number.
+    /// Panics with the field if a size is 0, a size is larger than memory, or f32 cannot hold a number. Also panics if `d_model` is not
+    /// `n_heads` times an even number.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Attention {
         check("integer AttentionConfig", self, &[]);
@@ -77,7 +77,7 @@ impl KeysValues {
 }
 
 impl Attention {
-    /// Attends to the positions of the input, each to those up to its own.
+    /// Attends to the positions of the input; each position attends up to itself.
     ///
     /// # Shapes
     ///
@@ -91,7 +91,8 @@ impl Attention {
         self.attend(input, None, &mut |_, _| {}).0
     }
 
-    /// Attends to earlier positions too; returns the keys and values of all. Shows all activations to `observe`, queries and keys as they meet.
+    /// Attends to earlier positions too; returns the keys and values of all. Shows all activations to `observe`, with queries and keys turned
+    /// and rescaled.
     #[track_caller]
     pub(super) fn attend(
         &self,

@@ -20,7 +20,7 @@ impl FeedForwardConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> FeedForward {
         check("FeedForwardConfig", self, &[]);
@@ -44,7 +44,7 @@ pub struct FeedForward {
 }
 
 impl FeedForward {
-    /// Applies the layers and adds what they give.
+    /// Applies the layers and adds their output to the input.
     ///
     /// # Shapes
     ///

@@ -28,7 +28,7 @@ impl RoundedLinearConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory, or a number does not fit f32.
     #[track_caller]
     pub fn init(&self, device: &Device) -> RoundedLinear {
         check("RoundedLinearConfig", self, &[&[("d_input", self.d_input), ("d_output", self.d_output)]]);
@@ -74,7 +74,7 @@ impl RoundedLinear {
     ///
     /// # Panics
     ///
-    /// Panics if the last axis of `input` is not `d_input`; inside `evaluate` also if the rows are not a multiple of the members, or the noise's
+    /// Panics if the last axis of `input` is not `d_input`. Inside `evaluate` also if the rows are not a multiple of the members, or the noise's
     /// rank times `d_input` is above 8,192.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {

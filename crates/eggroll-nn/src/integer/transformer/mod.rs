@@ -1,8 +1,8 @@
 //! The integer transformer: a language model of bytes that attends, in int8 throughout.
 //!
-//! The layers differ from those of the recurrent model in their arithmetic: sums are rounded to nearest, so that what noise adds to the two
-//! members of a pair is exactly antithetic, and the residual stream is rescaled after every addition, so that it neither saturates nor
-//! empties. The formulas are those of [`eggroll_core::ops::integer`] with [`Rounding::Nearest`].
+//! The arithmetic of the layers differs from the recurrent model. Sums are rounded to nearest: the noise of the two members of a pair is
+//! exactly antithetic. The residual stream is rescaled after every addition: it neither saturates nor vanishes.
+//! [`eggroll_core::ops::integer`] with [`Rounding::Nearest`] has the formulas.
 
 mod attention;
 mod embedding;
@@ -25,10 +25,10 @@ use burn::module::Param;
 use burn::tensor::{Int, Tensor};
 use eggroll_core::ops::integer::{Rounding, Vector, add};
 
-/// Who is shown activations, by their name in a part.
+/// Observer of activations, by their name in a part.
 type Observe<'a, const D: usize> = &'a mut dyn FnMut(&str, &Tensor<D, Int>);
 
-/// A vector parameter for an operation on as many rows.
+/// A vector parameter for an operation on `rows` rows.
 #[track_caller]
 fn vector(parameter: &Param<Tensor<1, Int>>, rows: usize) -> Vector {
     Vector { values: parameter.val(), noise: vector_noise(parameter, rows) }

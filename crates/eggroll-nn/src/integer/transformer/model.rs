@@ -39,8 +39,8 @@ impl TransformerConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0 or larger than memory, the vocabulary above 256, the context above 2,048, or the width not the heads times an even
-    /// number, with the field.
+    /// Panics, naming the field, if a size is 0 or larger than memory. Also if the vocabulary is above 256, the context is above 2,048, or the
+    /// width is not `heads` times an even number.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Transformer {
         let Self { vocab, layers, width, heads, hidden, context } = *self;
@@ -76,8 +76,8 @@ pub struct TransformerBlock {
 /// Embedding, a feed-forward part, blocks, norm, and the embedding as the head: a language model of bytes in int8, of the class of
 /// Int8NativeFormer.
 ///
-/// Every byte is predicted from at least half of the [context](TransformerConfig::context), if as many came before it: a sequence that fills the
-/// context is read again from its latter half on.
+/// Every byte is predicted from at least half a [context](TransformerConfig::context) of bytes, once that many have come before it. A sequence
+/// that fills the context is read again from its second half on.
 ///
 /// # Example
 ///
@@ -121,7 +121,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// Panics if shapes do not fit, with the shapes, or if the state is that of another number of sequences or blocks.
+    /// Panics, with the shapes, if they do not fit, or if the state has another number of sequences or blocks.
     #[track_caller]
     pub fn forward(&self, tokens: Tensor<2, Int>, state: TransformerState) -> (Tensor<3, Int>, TransformerState) {
         let [batch, steps] = tokens.dims();
@@ -159,17 +159,16 @@ impl Transformer {
         (logits, TransformerState { past })
     }
 
-    /// The latter half of a context, read as if nothing had come before it.
+    /// The second half of a context, read as if nothing had come before it.
     fn reread(&self, past: Past) -> Option<Past> {
         let ([batch, held], keep) = (past.tokens.dims(), self.context / 2);
         (keep > 0).then(|| self.read(past.tokens.slice([0..batch, held - keep..held]), None, &mut |_, _| {}).1)
     }
 
-    /// All activations of a text that is read from the beginning, in order: what a statistic can be made of.
+    /// All activations of a text that is read from the beginning, in order; for statistics.
     ///
-    /// The names are those of the parts: `embedding`, `mlp.norm`, `mlp.expand`, `mlp.contract`, `mlp.sum` after the residual connection,
-    /// `blocks.0.attention.norm`, `….query` and `….key` (turned and rescaled, as they meet), `….value`, `….attended`, `….output`, `….sum`, and so on
-    /// to `norm`.
+    /// They are named by parts: `embedding`, `mlp.norm`, `mlp.expand`, `mlp.contract`, `mlp.sum` after the residual connection. Blocks follow:
+    /// `blocks.0.attention.norm`, `….query` and `….key` (turned and rescaled), `….value`, `….attended`, `….output`, `….sum`, and so on to `norm`.
     ///
     /// # Shapes
     ///

@@ -1,11 +1,11 @@
-//! What sequences have read.
+//! The state of sequences after reading.
 
 use super::attention::KeysValues;
 use burn::tensor::{Int, Tensor};
 use eggroll_core::MemberState;
 use std::ops::Range;
 
-/// What sequences have read so far: their last tokens, and the keys and values of every block. Empty before the first token.
+/// The state of sequences: their last tokens, and the keys and values of every block. Empty before the first token.
 #[derive(Clone, Debug, Default)]
 pub struct TransformerState {
     pub(super) past: Option<Past>,

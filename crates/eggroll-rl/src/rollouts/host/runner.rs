@@ -15,9 +15,9 @@ use eggroll_train::Population;
 
 /// Runs the episodes of populations in an environment of [burn-rl](Environment), which computes on the host (feature `host`).
 ///
-/// The policy stays on its device: a step is one forward of all rows of a chunk of members, one read of what it answers, and a step of
-/// every environment whose episode is not over. On CPUs every core has a separate chunk; with a model on a device the
-/// environments of all members are shared out to the cores. Neither changes a bit of the returns.
+/// The policy stays on its device. A step is one forward of all rows of a chunk of members, one read of the outputs, and a step of
+/// every environment whose episode is not over. On CPUs every core has a separate chunk; with a model on a device the environments of
+/// all members are shared out to the cores. Neither changes a bit of the returns.
 ///
 /// # Example
 ///

@@ -12,8 +12,8 @@ pub trait HostTask: Sync {
     /// Floats of an observation: at least 1.
     fn observation_size(&self) -> usize;
 
-    /// The environment at the first state of the episode of a key: all that is random in the episode must be a function of the key,
-    /// for the same key to give the same episode in every chunk and on every thread. It is not reset any more.
+    /// The environment at the first state of the episode of a key; it is not reset again. All random numbers of the episode must be
+    /// functions of the key: the same key must give the same episode in every chunk and on every thread.
     fn begin(&self, key: EpisodeKey) -> Self::Environment;
 
     /// Writes the observation of a state, [`observation_size`](Self::observation_size) floats.

@@ -57,7 +57,7 @@ fn early_stopping_goes_on_after_an_interruption() {
         let outcome = training(folder.path(), early(2)).launch(layer(), &mut Scripted::default());
         let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((outcome.stop, outcome.strategy.generation()), (StopReason::Early { epoch: 5 }, 50));
-        // Without early stopping it goes on.
+        // Without early stopping it continues.
         let outcome = training(folder.path(), config(60)).launch(layer(), &mut Scripted::new(SCRIPT));
         let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((outcome.stop, outcome.strategy.generation()), (StopReason::Finished, 60));

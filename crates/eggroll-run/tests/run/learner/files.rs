@@ -153,7 +153,7 @@ fn metrics_that_share_a_column_are_refused() {
         let message = launch(train, valid).expect("refused");
         assert!(message.contains(expected), "{message}");
     }
-    // Training and validation have rows of their own.
+    // Training and validation have separate rows.
     assert_eq!(launch(&["Loss", "Top 10"], &["Loss", "Top 1", "Sigma"]), None);
     // A number of the learner's is not replaced by one of the task's, nor the other way round.
     let folder = tempfile::tempdir().expect("a folder");

@@ -45,7 +45,7 @@ fn a_run_has_a_page_that_its_folder_makes_again() {
         "Machine, commit, time",
         env!("CARGO_PKG_VERSION"),
     ];
-    // Titles in pictures stand in lines of their own.
+    // Titles in pictures stand in separate lines.
     let packed: String = page.split('\n').map(str::trim).collect();
     for part in parts {
         assert!(packed.contains(part), "no {part}: {page}");

@@ -12,7 +12,7 @@ thread_local! {
 // SAFETY: everything is passed on to the system's allocator. A reallocation comes in as an allocation, by the trait's default.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no counter any more.
+        // A thread that is ending has lost its counter.
         let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
         // SAFETY: by the caller's contract.
         unsafe { System.alloc(layout) }

@@ -183,7 +183,7 @@ fn a_damaged_replay_log_is_refused_or_replays_what_is_whole() {
             }
             Err(error) => {
                 let error = error.to_string();
-                prop_assert!(error.contains("damaged") || error.contains("this is no replay log"), "{error}");
+                prop_assert!(error.contains("damaged") || error.contains("this is not a replay log"), "{error}");
                 refused.set(refused.get() + 1);
             }
         }

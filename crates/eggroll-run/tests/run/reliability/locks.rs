@@ -130,7 +130,7 @@ fn links_are_not_followed() {
     symlink(at("nowhere"), at("run/.lock")).expect("links");
     assert!(RunFolder::new(at("run")).begin(&1).is_err() && !at("nowhere").exists(), "a link to nowhere");
     fs::remove_file(at("run/.lock")).expect("removes");
-    // Names of drafts that earlier versions used, of those of now, and the file itself.
+    // Names of drafts, of earlier versions and of this one, and the file itself.
     for link in ["settings.draft", ".settings.json.draft", ".settings.json.abcdef.draft", "settings.json"] {
         symlink(at("mine"), at("run").join(link)).expect("links");
     }

@@ -131,7 +131,7 @@ fn other_logs_models_strategies_and_generations_are_refused() {
     wrong(message(ReplayLog::create(&path, &other, &Net::start())), "run.replay");
     wrong(message(replay(&path.with_extension("none"), Net::start(), None)), "run.none");
     fs::write(&path, "something else").expect("writes");
-    wrong(message(replay(&path, Net::start(), None)), "this is no replay log");
+    wrong(message(replay(&path, Net::start(), None)), "this is not a replay log");
 }
 
 /// The header of a log, written anew with its check.

@@ -1,6 +1,6 @@
 //! Integer kernels on slices of int8, one file per operation as in `ops/integer`.
 //!
-//! Only the products are written in vector instructions, once per instruction set (`simd`); everything else is plain Rust on
+//! Only the products are written in vector instructions, once per instruction set (`simd`). Everything else is plain Rust on
 //! short arrays, compiled for each instruction set.
 
 mod attention;

@@ -83,7 +83,7 @@ impl Packed {
         4 * self.steps
     }
 
-    /// How many integers differ from those of another matrix of the same shape.
+    /// Number of integers that differ between two matrices of the same shape.
     pub(in crate::backend::cpu) fn differing(&self, other: &Self) -> usize {
         let of_line = |(a, b): (&Int8Line, &Int8Line)| {
             a.0.as_flattened().iter().zip(b.0.as_flattened()).filter(|(a, b)| a != b).count()

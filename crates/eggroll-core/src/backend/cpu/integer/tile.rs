@@ -32,7 +32,7 @@ impl<'a> Term<'a> {
     ///
     /// # Panics
     ///
-    /// Panics if `a` is shorter than that, or the columns are not those of a tile.
+    /// Panics if `a` is shorter than that, or the columns do not fit a tile.
     #[inline(always)]
     pub(super) fn new(t: &'a [i32], a: &'a [i8], stride: usize, width: usize, shift: u32) -> Self {
         let a = &a[..(t.len() - 1) * stride + width];

@@ -23,9 +23,9 @@ pub(crate) struct Attend<'a> {
     pub heads: usize,
     pub kv_heads: usize,
     pub head_dim: usize,
-    /// Position of the first new row; its keys and values, and those of all positions up to the last new row, are there.
+    /// Position of the first new row. Keys and values of all positions up to the last new row are stored.
     pub first: usize,
-    /// Positions that a row sees at most, its own among them.
+    /// Largest number of positions that a row sees, including its own.
     pub window: usize,
     /// Factor of `q·k`.
     pub scale: f32,

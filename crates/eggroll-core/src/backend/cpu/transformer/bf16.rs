@@ -1,4 +1,4 @@
-//! Products of bfloat16, summed in float32: pairs along the depth, as AVX512-BF16 takes them.
+//! Products of bfloat16, summed in float32: pairs along the depth, the format of AVX512-BF16.
 
 use super::epilogue::MatrixEpilogue;
 use crate::backend::cpu::integer::{COLUMNS, ROWS};
@@ -36,7 +36,7 @@ impl Halves {
         Self { lines, steps, columns: d_output }
     }
 
-    /// How many numbers differ from those of another matrix of the same shape.
+    /// Number of elements that differ between two matrices of the same shape.
     pub(super) fn differing(&self, other: &Self) -> usize {
         let of_pair = |(a, b): (&u32, &u32)| usize::from((a ^ b) & HIGH != 0) + usize::from((a ^ b) & !HIGH != 0);
         let of_line = |(a, b): (&HalfLine, &HalfLine)| a.0.iter().zip(&b.0).map(of_pair).sum::<usize>();
@@ -106,7 +106,7 @@ impl HalfProduct<'_, '_> {
     ///
     /// # Panics
     ///
-    /// Panics if the rows are not those of a product with the weight.
+    /// Panics if the rows do not fit the weight.
     pub(super) fn run(self) {
         let (tiles, stride) = (self.rows.div_ceil(ROWS), self.x.stride);
         assert!(self.x.pairs.len() == tiles * ROWS * stride && stride == self.weight.steps, "rows of bfloat16");

@@ -62,7 +62,7 @@ impl Matrix {
         Some(parts.map(|((update, carried), block)| Nudge { update, carried, range: range.clone() }.run(block)).sum())
     }
 
-    /// How many numbers of lower precision differ from those of another matrix of the same shape; `None` if one has none.
+    /// Number of lower-precision elements that differ between two matrices of the same shape; `None` if one has none.
     pub(crate) fn differing(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Int8(_, a), Self::Int8(_, b)) => {

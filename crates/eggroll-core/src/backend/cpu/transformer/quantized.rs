@@ -1,15 +1,15 @@
-//! Rows of activations as products of integers take them.
+//! Activations quantized to int8.
 
 use super::rotation::rotate;
 use crate::backend::cpu::integer::{OFFSET, ROWS};
 use crate::simd::{Kernel, Simd, dispatch};
 
-/// Which elements along the depth share a scale: outliers cost precision in their block only.
+/// Elements along the depth that share a scale: outliers cost precision in their block only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocks {
     /// Many, [rotated](super::rotation).
     Rotated,
-    /// 32, as they are: those of ggml's Q8_0 and Q4_0.
+    /// 32, as they are: the blocks of ggml's Q8_0 and Q4_0.
     Plain,
 }
 

@@ -1,8 +1,8 @@
 //! Rotations that spread outliers before values are rounded to few bits.
 //!
-//! `x·W = (x·H)·(Hᵀ·W)` for an orthogonal `H`: a product does not change if rows and weight are both rotated, but the rotated rows have
-//! no outliers that would make their scales coarse (Ashkboos et al., "QuaRot", arXiv 2404.00456). `H` is made of Hadamard matrices over
-//! every 16th element, so that vectors are added and subtracted as they lie in memory.
+//! `x·W = (x·H)·(Hᵀ·W)` for an orthogonal `H`: a product does not change if rows and weight are both rotated. The rotated rows have no
+//! outliers that would make their scales coarse (Ashkboos et al., "QuaRot", arXiv 2404.00456). `H` is made of Hadamard matrices over
+//! every 16th element: vectors are added and subtracted as they lie in memory.
 
 /// Elements side by side that are treated alike.
 const LANES: usize = 16;

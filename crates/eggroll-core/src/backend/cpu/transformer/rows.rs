@@ -3,7 +3,7 @@
 use super::bf16::HalfRows;
 use super::quantized::Quantized;
 
-/// What a product reads beside rows in float32.
+/// The input of a product in addition to rows in float32.
 #[derive(Debug)]
 pub(crate) enum PackedRows {
     /// Nothing.

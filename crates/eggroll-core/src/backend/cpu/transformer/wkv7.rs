@@ -101,7 +101,7 @@ impl HeadRow {
     ///
     /// # Safety
     ///
-    /// The processor must have the instruction set `S`. All pointers must be valid for `dim` elements, the state's for `dim·dim`; the
+    /// The processor must have the instruction set `S`. All pointers must be valid for `dim` elements, the state's for `dim·dim`. The
     /// columns must lie among the first `dim`, and `lanes` must be all lanes unless `N` is 1.
     #[inline(always)]
     unsafe fn columns<S: Simd, const N: usize>(&self, column: usize, lanes: usize) {

@@ -1,4 +1,4 @@
-//! Rows of a table: a unit takes a word of the columns of a few rows of a pair, so that a word of `A` is read once for all of them.
+//! Rows of a table. A unit processes one word of columns in a few rows of a pair and reads a word of `A` once for all of them.
 
 use super::arithmetic::{MaterializedNoise, clip, noise_start, sign};
 use super::packed_int8::{Form, Packing, packed, part_of, row_word, value};
@@ -10,7 +10,7 @@ pub(crate) const ROWS: usize = 4;
 /// Sizes of an embedding.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct EmbeddingSizes {
-    /// Rows that share their noise: those of both members of a pair.
+    /// Rows that share their noise: the rows of both members of a pair.
     pub rows_of_pair: usize,
     /// Such runs of rows.
     pub pairs: usize,

@@ -41,7 +41,7 @@ pub(crate) fn rounded_projection(sum: i32) -> i32 {
     shift_rounded(sum, comptime!(FIXED_POINT as i32).runtime())
 }
 
-/// An element of the output, from those of `x·W` and `(x·B)·Aᵀ`, which is 0 without noise.
+/// An element of the output, from the elements of `x·W` and `(x·B)·Aᵀ`; the latter is 0 without noise.
 #[cube]
 pub(crate) fn finished<I: Int>(
     sum: i32,

@@ -73,7 +73,7 @@ impl ProductTile {
         Demand { elements, tensors: 6, units: self.units() as u32, shared_bytes: 4 * shared, turns }
     }
 
-    /// Turns over the depth of a product, with `more` turns each in addition to those that fill shared memory.
+    /// Turns over the depth of a product: each fills shared memory and then takes `more` turns.
     fn depth_turns(&self, depth: usize, more: usize) -> usize {
         let fill = |len: usize| (WORDS * len).div_ceil(self.units());
         let each = 1 + fill(self.rows()) + fill(self.columns()) + more;
@@ -166,7 +166,7 @@ impl GruTile {
         };
         let shared = client.properties().hardware.max_shared_memory_size;
         let mut of_cube = most.max(1);
-        // Two cubes beside each other hide their waiting.
+        // Two cubes next to each other hide their waiting.
         while of_cube > 1 && (sequences.div_ceil(of_cube) < BUSY || 2 * tile(of_cube).shared_bytes() > shared) {
             of_cube /= 2;
         }

@@ -1,4 +1,4 @@
-//! The recurrence of the minimal GRU over whole sequences in one launch: a cube takes a few sequences and keeps their states in
+//! The recurrence of the minimal GRU over whole sequences in one launch. A cube takes a few sequences and keeps their states in
 //! shared memory, as words. A word of the weights is read once for all sequences of a unit.
 
 use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, second_product, sign};
@@ -31,7 +31,7 @@ pub(crate) struct GateSizes {
     pub bias: MaterializedNoise,
 }
 
-/// Which columns and sequences a unit has: those of a word, and `tile.each` sequences one after the other.
+/// The columns and sequences of a unit: the columns of a word, and `tile.each` consecutive sequences.
 #[derive(CubeType, Clone, Copy)]
 struct UnitColumns {
     /// The word.

@@ -1,5 +1,5 @@
-//! Integer kernels, for int8 values in any type that a device has for them. Sums are int32 and exact: whatever the
-//! tiles, every device gives the same bits. With [`Rounding::Nearest`] products are kernels, and other operations the portable ones.
+//! Integer kernels, for int8 values in any type that a device has for them. Sums are int32 and exact: every device gives the same
+//! bits, with any tiles. With [`Rounding::Nearest`] products are kernels, and other operations the portable ones.
 
 mod add;
 mod arithmetic;

@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 
 /// Blocks of four words in a group.
 pub(crate) const BLOCKS: usize = GROUP / 16;
-/// Words of the table of quantiles: those of the upper half, four in a word.
+/// Words of the table of quantiles: only the upper half, four in a word.
 const TABLE: usize = QUANTILES.len() / 8;
 
 /// Bytes of shared memory that a cube needs.

@@ -1,4 +1,4 @@
-//! `y ← x·W ± c·t·E + bias` where rows of `E` start anywhere in a group, so that one column's elements belong to several units: chunks
+//! `y ← x·W ± c·t·E + bias` where rows of `E` start anywhere in a group, so that one column's elements belong to several units. Chunks
 //! of the noise go through shared memory.
 
 use super::sizes::{LinearSizes, PairRows, x_starts};

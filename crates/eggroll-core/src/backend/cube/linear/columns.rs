@@ -1,5 +1,5 @@
-//! `y ← x·W ± c·t·E + bias` where a unit keeps its columns for all rows of `E`: the noise stays in the registers of the unit that has
-//! drawn it, and no unit waits for another.
+//! `y ← x·W ± c·t·E + bias`. A unit keeps its columns for all rows of `E`: the noise stays in the registers of the unit that has
+//! drawn it. No unit waits for another.
 
 use super::sizes::{LinearSizes, PairRows, x_starts};
 use super::tile::{BiasKind, LinearTile};

@@ -61,7 +61,7 @@ pub(crate) fn linear_factors_kernel<F: Float, N: Size>(
     }
 }
 
-/// The cube's rows of `t`, those of the second member with the other sign.
+/// The cube's rows of `t`; rows of the second member have the other sign.
 #[cube]
 fn write_t(
     t: &mut [f32],

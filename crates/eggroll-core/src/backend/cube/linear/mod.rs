@@ -1,5 +1,5 @@
-//! Perturbed linear on the device, low-rank and dense: a cube takes a tile of one pair's rows, draws the noise as it needs it, and
-//! adds the perturbation to the product `x·W`. One launch, whatever the population.
+//! Perturbed linear on the device, low-rank and dense. A cube takes a tile of one pair's rows, draws the noise as needed, and adds
+//! the perturbation to the product `x·W`. One launch for any population.
 
 mod chunks;
 mod columns;

@@ -1,4 +1,4 @@
-//! `t = x·B` for the rows of one cube: a unit multiplies the noise that it has drawn itself, in its registers, so that units meet only
+//! `t = x·B` for the rows of one cube. A unit multiplies the noise that it has drawn itself, in its registers, so that units meet only
 //! to add up.
 
 use super::sizes::{LinearSizes, PairRows, x_starts};
@@ -73,7 +73,8 @@ fn project<F: Float, N: Size>(
     }
 }
 
-/// `t[row, k] ←` the sum of every row over all units. Units exchange their sums, so that a run of them has those of one row.
+/// `t[row, k] ←` the sum of every row over all units. Units exchange their sums: afterwards a run of units has the sums of
+/// one row.
 #[cube]
 fn fold_rows<N: Size>(
     sums: &Array<Vector<f32, N>>,

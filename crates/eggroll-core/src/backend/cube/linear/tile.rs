@@ -10,7 +10,7 @@ use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::CubeDim;
 use cubecl::client::Client;
 
-/// Rows of a tile at most, vectors counted: a unit keeps a sum for each row and column of its own.
+/// Largest number of rows of a tile, vectors counted: a unit keeps a sum for each of its rows and columns.
 const MAX_ROWS: usize = 8;
 /// Elements of a vector at most, and groups that a unit takes at a time.
 const MAX_VECTOR: usize = 4;
@@ -70,12 +70,12 @@ impl LinearTile {
         let (width, rows) = (d_input.max(d_output), pair_rows.next_power_of_two().min(MAX_ROWS));
         // Also where signs are held: results are the same, bit for bit, from every source.
         let is_signs = distribution == NoiseDistribution::Rademacher;
-        // A block of signs holds those of many groups: fewer units make fewer blocks.
+        // A block holds the signs of many groups: fewer units make fewer blocks.
         let units = units(client, if is_signs { width / 16 } else { width / 8 });
         let [first, second] = factors.starts;
         let single = factors.depth == 1;
         let starts_on_group = second.is_multiple_of(GROUP) && (single || d_output.is_multiple_of(GROUP));
-        // The bias's noise starts on a group: its columns are in other registers if those of the weight do not.
+        // The bias's noise starts on a group: its columns are in other registers if the weight's do not start on one.
         let in_registers = starts_on_group || (single && bias != BiasKind::Perturbed);
         let whole = starts_on_group && first.is_multiple_of(GROUP) && (d_input | d_output).is_multiple_of(GROUP);
         // Wider vectors only where all units have work for them, and not where one unit's signs serve many groups.

@@ -4,8 +4,8 @@ use super::sizes::{LinearSizes, PairRows};
 use super::tile::{BiasKind, LinearTile};
 use cubecl::prelude::*;
 
-/// Writes the columns from `column` on, as many as a vector has, in all of the cube's rows: `sums[first..]` is the perturbation of
-/// each, `noise` that of the bias if it is perturbed.
+/// Writes one vector of columns, from `column` on, in all of the cube's rows. `sums[first..]` is the perturbation of each; `noise`
+/// is the bias's, if it is perturbed.
 #[cube]
 pub(crate) fn write_column<F: Float, N: Size>(
     base: &[Vector<F, N>],

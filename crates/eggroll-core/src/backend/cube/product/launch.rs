@@ -26,7 +26,7 @@ use cubek::matmul::multi_level::{BatchMatmulRoutine, Strategy, launch_kernel};
 use cubek::matmul::routine::BlueprintStrategy;
 use cubek::std::InputBinding;
 
-/// Two stages of a fixed size: 64 or 128 rows, by the shape of the instruction, whatever the number of rows.
+/// Two stages of a fixed size, for any number of rows: 64 or 128 rows, by the shape of the instruction.
 pub(super) fn two_stages() -> BlueprintStrategy<(), OrderedDoubleBufferingAlgorithm> {
     BlueprintStrategy::Inferred(OrderedSelectionArgs {
         tile_matmul: TileMatmulKind::Cmma,

@@ -1,8 +1,8 @@
 //! Products of matrices on the device, by CubeK's kernels.
 //!
-//! Which kernel computes a product follows from the device, the types and the size, never from timing: two processes that tune by
-//! the clock pick different kernels, and a run that is replayed or resumed then sums in another order. [`ways`] has the rule and
-//! the order of what is tried where a kernel cannot run.
+//! The kernel of a product follows from the device, the types and the size, never from timing. Two processes that tune by the
+//! clock pick different kernels; a replayed or resumed run would then sum in another order. [`ways`] has the rule, and the order
+//! of fallbacks if a kernel cannot run.
 
 mod algorithm;
 mod launch;
@@ -21,8 +21,8 @@ use cubek::matmul::multi_level::definition::adjust_dtypes;
 pub(crate) use perturbed::PerturbedParts;
 use std::sync::OnceLock;
 
-/// Environment variable for products of f32 on tensor cores that have TF32 but no f32 (NVIDIA): `tf32` rounds the factors to
-/// TF32, 11 significant bits, and `f32` leaves the tensor cores out.
+/// Environment variable for products of f32 on tensor cores that have TF32 but no f32 (NVIDIA). `tf32` rounds the factors to
+/// TF32, 11 significant bits; `f32` does not use the tensor cores.
 pub(crate) const F32_PRODUCTS: &str = "EGGROLL_DEVICE_F32";
 
 /// Rows and columns of a weight that are worth two stages of shared memory.
@@ -39,7 +39,7 @@ pub(crate) enum Precision {
     F32,
 }
 
-/// The ways to try, best first. What needs tensor cores is left out where the device has none for the types; the last two ask for nothing
+/// The ways to try, best first. What needs tensor cores is left out where the device has none for the types. The last two ask for nothing
 /// that a device may lack.
 fn ways(tensor_cores: bool, [m, k, n]: [usize; 3]) -> &'static [MatmulAlgorithm] {
     match tensor_cores {

@@ -1,7 +1,8 @@
-//! Episodes of populations: environment and policy in one kernel, some hundred steps a launch.
+//! Episodes of populations: environment and policy in one kernel, with a few hundred steps in each launch.
 //!
-//! `network` reads the policy, `deviations` makes what the noise adds to it, once for all steps; `plan` is what a kernel is made for;
-//! `kernel` steps the environments, with the parts of a row in `row`, the layers in `layer` and the physics in `program`.
+//! `network` reads the policy; `deviations` computes its perturbation once for all steps; `plan` has the settings that a kernel is
+//! compiled for. `kernel` steps the environments, with the parts of a row in `row`, the layers in `layer` and the physics in
+//! `program`.
 
 mod deviations;
 mod kernel;

@@ -7,9 +7,9 @@ use crate::fused::device_rollout::{ChainActivation, DeviceEpisodes, Dynamics, He
 use cubecl::client::Client;
 use cubecl::prelude::*;
 
-/// Lots of a cube at most: each has one or two rows, and every row a unit of its own for its environment.
+/// Most lots of a cube: each has one or two rows, and every row has its own unit for its environment.
 const MOST_LOTS: usize = 16;
-/// Steps of a launch at most: short enough for every watchdog, and long enough to make launches rare.
+/// Most steps of a launch: short enough for every watchdog, and long enough to make launches rare.
 const MOST_STEPS: usize = 256;
 /// Products that one turn of a loop adds up.
 pub(crate) const PRODUCTS: usize = 4;
@@ -32,8 +32,8 @@ pub(crate) struct LayerPlan {
 
 /// A rollout kernel.
 ///
-/// A lot is one episode of a pair, or of a model as it is; a cube takes some. Of a lot's rows, one for each member, those of all first
-/// members stand before those of all second ones.
+/// A lot is one episode of a pair, or of the plain model; a cube takes some lots. A lot has a row for each member; the rows of all
+/// first members precede the rows of all second ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RolloutPlan {
     pub layers: Vec<LayerPlan>,

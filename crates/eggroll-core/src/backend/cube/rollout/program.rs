@@ -1,4 +1,4 @@
-//! Programs in kernels: their operations become those of the kernel when it is made, one register each.
+//! Programs in kernels: their operations become operations of the kernel when it is compiled, one register each.
 
 use crate::fused::device_rollout::{Operation, Operator, Program};
 use cubecl::prelude::*;

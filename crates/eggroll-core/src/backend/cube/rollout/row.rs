@@ -1,4 +1,5 @@
-//! What the unit of a row does beside its environment: it shows the policy an observation, and makes an action of what it answers.
+//! The work of a row's unit apart from its environment: it passes an observation to the policy, and turns the outputs into an
+//! action.
 
 use super::super::noise::philox;
 use super::plan::{Launch, RolloutPlan};
@@ -12,7 +13,7 @@ pub(crate) struct UnitRow {
     /// Its number in the cube.
     pub unit: usize,
     pub episode: usize,
-    /// The pair, among those of the whole population.
+    /// The pair, numbered in the whole population.
     pub pair: u32,
 }
 

@@ -40,7 +40,7 @@ fn noise_is_in_float32() {
     assert!(away < 1.0, "{away}");
 }
 
-/// A row that is no number is none, and does not touch the others; neither does what an earlier, longer use has left.
+/// A NaN row stays NaN and does not affect other rows, nor do leftovers of an earlier, longer use.
 #[test]
 fn rows_that_are_no_numbers() {
     let shape = [7, 33];

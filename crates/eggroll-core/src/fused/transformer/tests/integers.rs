@@ -143,7 +143,7 @@ fn near_float32() {
     }
 }
 
-/// The noise is added in float32, whatever the precision of the weight.
+/// The noise is added in float32, for any precision of the weight.
 #[test]
 fn noise_is_not_rounded() {
     let shape = [193, 64];

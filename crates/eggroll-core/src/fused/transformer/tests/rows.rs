@@ -3,7 +3,7 @@
 use super::super::{argmax, log_sum_exp, rotary};
 use super::*;
 
-/// Lengths around those of vectors.
+/// Lengths around the lengths of vectors.
 const LENGTHS: [usize; 10] = [1, 3, 7, 8, 9, 15, 16, 17, 48, 577];
 
 fn wide(values: &[f32]) -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Attention and what turns its heads.
+//! Attention, and the rotation of its heads.
 
 use super::{
     constant, dims, divide_rounded, floor_shift, look_up, rescale, reshape, shift_each_rounded, shift_rounded, wide,
@@ -45,7 +45,7 @@ pub(crate) fn attention<B: Backend>(
     };
     let (query, keys, values) = (by_head(query, steps), by_head(keys, context), by_head(values, context));
     let scores = B::int_matmul(query, B::int_swap_dims(keys, 1, 2)); // [sequences · heads, steps, context]
-    // What a row may see: 1, else 0.
+    // 1 for positions that a row may see, else 0.
     let visible = (0..steps).flat_map(|t| (0..context).map(move |j| i32::from(j + steps <= t + context)));
     let visible = constant::<B, 3>(visible.collect(), [1, steps, context], &device);
     let hidden = B::int_mul_scalar(B::int_add_scalar(visible.clone(), Scalar::from(-1)), Scalar::from(-NEVER));

@@ -62,7 +62,7 @@ pub(crate) fn head<B: Backend>(
     B::int_clamp(y, Scalar::from(-LARGEST_LOGIT), Scalar::from(LARGEST_LOGIT))
 }
 
-/// What noise adds to a product, for the factors `F : [pairs, rank, depth]` and `G : [pairs, rank, columns]`: `⌊s·(x·F)·Gᵀ·σ / 16⌋`, or
+/// The noise added to a product, for the factors `F : [pairs, rank, depth]` and `G : [pairs, rank, columns]`: `⌊s·(x·F)·Gᵀ·σ / 16⌋`, or
 /// `s·round(round(x·F / 16)·Gᵀ·σ)`.
 fn low_rank<B: Backend>(
     x: IntTensor<B>,
@@ -81,8 +81,8 @@ fn low_rank<B: Backend>(
     reshape::<B, 2>(noise.of_members(product, shift, rounding), [rows, columns])
 }
 
-/// A product of batches of matrices. Of depth 1 it is an elementwise one: CubeCL's matmul refuses the layout that a part of
-/// a tensor has then.
+/// A product of batches of matrices. For depth 1 it is elementwise: CubeCL's matmul refuses the layout of a slice of a
+/// tensor there.
 pub(super) fn matmul<B: Backend>(a: IntTensor<B>, b: IntTensor<B>) -> IntTensor<B> {
     if b.shape()[1] == 1 { B::int_mul(a, b) } else { B::int_matmul(a, b) }
 }

@@ -157,7 +157,7 @@ impl<B: Backend> PairNoise<B> {
         reshape::<B, 3>(part, [self.pairs, rows, len])
     }
 
-    /// [What noise adds](Rounding::noise), for the products of each pair, of both members if they have one row for both:
+    /// [The added noise](Rounding::noise) from the products of each pair, for both members also if they share rows:
     /// `[pairs, 1 or 2, rows, columns] → [pairs, 2, rows, columns]`.
     fn of_members(&self, product: IntTensor<B>, shift: u32, rounding: Rounding) -> IntTensor<B> {
         let signs = constant::<B, 4>(vec![1, -1], [1, 2, 1, 1], &product.device());
@@ -167,7 +167,7 @@ impl<B: Backend> PairNoise<B> {
         }
     }
 
-    /// A vector `[n]` as each member sees it: `[members, n]`, saturated.
+    /// A vector `[n]` under each member's noise: `[members, n]`, saturated.
     fn vector(&self, vector: IntTensor<B>, rounding: Rounding) -> IntTensor<B> {
         let n = vector.shape()[0];
         let product = B::int_mul(self.part(0, 1, n), self.part(n, 1, n)); // [pairs, 1, n]
@@ -176,7 +176,7 @@ impl<B: Backend> PairNoise<B> {
     }
 }
 
-/// A vector as each member sees it, `[members, n]`; `[1, n]` without noise.
+/// A vector under each member's noise, `[members, n]`; `[1, n]` without noise.
 fn vector<B: Backend>(vector: VectorPrimitive<B>, rounding: Rounding) -> IntTensor<B> {
     let values = wide::<B>(vector.values);
     match PairNoise::of(vector.noise) {

@@ -11,7 +11,7 @@ use burn::tensor::Slice;
 /// The first `elements` elements of the streams of `pairs`, `[pairs, elements]`, on the device and of the type of `like`.
 pub(crate) fn noise<B: Backend>(like: &IntTensor<B>, key: NoiseKey, pairs: PairRange, elements: usize) -> IntTensor<B> {
     let (p, groups) = (pairs.count as usize, elements.div_ceil(GROUP));
-    // Blocks of a group are as many as of a group of Gaussian values.
+    // A group has the same number of blocks as a group of Gaussian values.
     let words = Words::<B>::new(&like.device()).blocks(key, 0, pairs, groups);
     let words = words.map(|word| reshape::<B, 4>(word, [p * groups, 1, GROUP / 16, 1]));
     let words = B::int_cat(words.into(), 1); // [pairs · groups, 4 words, 16 blocks, 1]

@@ -1,4 +1,4 @@
-//! A vector as every member sees it.
+//! A vector under every member's noise.
 
 use super::{PairNoise, wide};
 use crate::arithmetic::integer::Rounding;

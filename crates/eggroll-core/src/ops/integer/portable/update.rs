@@ -16,7 +16,7 @@ pub(crate) fn update<B: Backend>(
 ) -> IntTensor<B> {
     let (shape, dtype) = (parameter.shape(), parameter.dtype());
     let votes = B::int_reshape(votes_of_pairs::<B>(noise, scores, &shape, rank, votes), shape);
-    // A limit of 0 moves a weight without votes, too: down.
+    // A limit of 0 also moves weights without votes: down.
     let limit = limit.max(0);
     let up = at_least::<B>(votes.clone(), limit.max(1));
     let down = not::<B>(at_least::<B>(votes, 1 - limit));

@@ -32,7 +32,7 @@ fn equals_oracle() {
     }
 }
 
-/// A sum of int8 would wrap; rows are those of the last axis, of tensors of one dimension too.
+/// A sum of int8 would wrap; rows run along the last axis, also in tensors of one dimension.
 #[test]
 fn known_answers() {
     for on in with_portable_devices() {

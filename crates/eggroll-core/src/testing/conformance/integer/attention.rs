@@ -90,7 +90,7 @@ fn attention_equals_oracle() {
 fn canary_the_future_is_not_seen() {
     let case = AttentionCase::new([1, 6, 6, 2, 8], 127);
     let mut other = AttentionCase::new([1, 6, 6, 2, 8], 127);
-    other.values[5 * 16..].fill(50); // those of the last position
+    other.values[5 * 16..].fill(50); // the values of the last position
     let (seen, changed) = (case.expected(), other.expected());
     assert!(seen[..5 * 16] == changed[..5 * 16] && seen[5 * 16..] != changed[5 * 16..]);
 }
@@ -110,7 +110,7 @@ fn equal_scores_average() {
 }
 
 #[test]
-#[should_panic(expected = "rows of 6 are not those of 2 heads of an even size, at most 65536")]
+#[should_panic(expected = "rows of 6 do not fit 2 heads of an even size, at most 65536")]
 fn refuses_odd_heads() {
     let on = &implementations()[0];
     rotary(on.ints(&[0; 6], [1, 6]), 1, 0, 2);

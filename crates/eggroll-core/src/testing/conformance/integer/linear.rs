@@ -60,8 +60,9 @@ impl IntegerLinearCase {
     }
 }
 
-/// [Sizes](super::SIZES) of a matrix, rows of a member, and pairs: 2 to 16 rows, of which 16 are a tile; several tiles across; a rest on
-/// both sides under several tiles of rows; a deep sum into one column. More are in [`many_rows_of_a_member`].
+/// [Sizes](super::SIZES) of a matrix, rows of a member, and pairs. There are 2 to 16 rows, where 16 are a tile. There are
+/// several tiles across, partial tiles on both sides under several tiles of rows, and a deep sum into one column. More are in
+/// [`many_rows_of_a_member`].
 const SHAPES: [([usize; 2], usize, u32); 7] = [
     ([1, 19], 1, 1),
     ([19, 64], 3, 2),

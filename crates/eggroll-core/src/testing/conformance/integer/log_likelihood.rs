@@ -67,7 +67,7 @@ fn in_256ths_equals_oracle() {
     }
 }
 
-/// Uniform logits cost 8 bits whatever their level, a certain target nothing; the loss is that of probabilities.
+/// Uniform logits cost 8 bits at any level, a certain target nothing; the loss matches the probabilities.
 #[test]
 fn known_answers_in_256ths() {
     for on in implementations() {

@@ -4,7 +4,7 @@ use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise
 use crate::rng::NoiseDistribution;
 use crate::testing::reference::{dense_noise, low_rank_noise, low_rank_signs, matmul};
 
-/// Noise of a matrix, as the oracle sees it: what is added for sign +1.
+/// Noise of a matrix for the oracle, as added for sign +1.
 #[derive(Clone, Copy)]
 pub(crate) enum OracleNoise {
     LowRank(LowRankNoise),

@@ -30,7 +30,7 @@ pub(crate) fn onto_rows(gradient: &[f64], x: &[f64], d_input: usize, d_output: u
     projected
 }
 
-/// What each part gave a weight: its row of `x·W`, its row of `x·Wᵀ`, its index.
+/// The inputs of a weight by part: a row of `x·W`, a row of `x·Wᵀ`, an index.
 #[derive(Clone, Copy)]
 pub(crate) struct PartRows<'a> {
     pub rows: Option<&'a [f64]>,
@@ -39,7 +39,7 @@ pub(crate) struct PartRows<'a> {
 }
 
 impl PartRows<'_> {
-    /// The estimate of a part alone, projected onto what it gave the weight: part after part of the space, so that each is counted once.
+    /// The estimate of a part alone, projected onto its inputs of the weight: one subspace after the other, each counted once.
     fn projected(&self, alone: &[f64], part: usize, shape: [usize; 2]) -> Vec<f64> {
         let [d_input, d_output] = shape;
         let mut rest = alone.to_vec();
@@ -65,7 +65,7 @@ impl PartRows<'_> {
     }
 }
 
-/// The estimate of every part as it would be alone, projected; summed up. Weights are `[parts, pairs]`.
+/// The sum over parts of each part's own estimate, projected. Weights are `[parts, pairs]`.
 pub(crate) fn estimate_by_part(
     weights: &[f64],
     given: PartRows,

@@ -39,7 +39,7 @@ impl GateOperands {
         }
     }
 
-    /// Those of its noise.
+    /// Members of its noise.
     fn members(&self) -> Option<usize> {
         let (_, members) = self.held.noise.as_ref().or(self.bias_held.noise.as_ref())?;
         Some(members.pairs.members())

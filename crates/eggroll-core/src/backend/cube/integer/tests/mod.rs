@@ -22,7 +22,7 @@ use burn_cubecl::tensor::CubeTensor;
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     form: Form,
-    /// Values between rows, besides those that fill a word.
+    /// Values between rows, in addition to values that fill a word.
     gap: usize,
 }
 

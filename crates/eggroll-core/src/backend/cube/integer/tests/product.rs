@@ -12,10 +12,10 @@ use crate::backend::cube::integer::packed_int8::{Form, Packing};
 use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
 
-/// Matrices with the rank of their noise: below a word, over several tiles; a rest of a word on one side; a tile
-/// exactly, by words; a deep sum into one column of units.
+/// Matrices with the rank of their noise. Below a word, over several tiles; a part of a word on one side;
+/// exactly a tile, by words; a deep sum into one column of units.
 const SHAPES: [([usize; 2], usize); 4] = [([3, 130], 1), ([40, 45], 3), ([64, 64], 3), ([130, 3], 1)];
-/// Rows of a member: a tile of the output has those of several.
+/// Rows of a member: a tile of the output has rows of several members.
 const ROWS: usize = 5;
 const PAIRS: u32 = 3;
 
