@@ -68,7 +68,7 @@ impl LinearConfig {
 /// assert_eq!(layer.forward(x.clone()).into_data(), burn_layer.forward(x).into_data());
 /// ```
 ///
-/// With a LoRA adapter (`apply_lora`, `apply_qlora`) the weight is `W + s·A·B`. Inside `evaluate` `A` and `B` are two layers with noise of their own,
+/// With a LoRA adapter (`apply_lora`, `apply_qlora`) the weight is `W + s·A·B`. Inside `evaluate` `A` and `B` are two layers with separate noise,
 /// `x·W + s·(x·A_m)·B_m`: no member's weight is formed.
 ///
 /// # References
