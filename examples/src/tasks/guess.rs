@@ -27,7 +27,7 @@ pub fn prompts(question: &str, reply: &str) -> Splits<Prompt> {
 }
 
 /// The mean of both guesses' scores: `1 − |guess − number| / 19`, and 0 without a guess from 1 to 20. A right first guess ends the episode; the second counts as
-/// right. An answer's guess is its first number.
+/// right. An answer's guess is its first number, cut to two digits.
 #[derive(Clone, Copy, Debug)]
 pub struct GuessReward;
 
@@ -87,10 +87,10 @@ fn nearness(guess: i64, number: i64) -> f32 {
     1.0 - (guess - number).abs() as f32 / (LARGEST - 1) as f32
 }
 
-/// The first number of an answer, if it is one of the numbers.
+/// The first number of an answer, cut to two digits, if it is one of the numbers. Uncut, a model that counts would have no score to learn from.
 fn guess(answer: &str) -> Option<i64> {
     let digits = answer.split(|letter: char| !letter.is_ascii_digit()).find(|digits| !digits.is_empty())?;
-    digits.parse().ok().filter(|guess| (1..=LARGEST).contains(guess))
+    digits[..digits.len().min(2)].parse().ok().filter(|guess| (1..=LARGEST).contains(guess))
 }
 
 #[cfg(test)]
@@ -112,6 +112,7 @@ mod tests {
         for (turns, score, correct, well_formed) in [
             (&all[..], f32::midpoint(18.0 / 19.0, 1.0), true, true),
             (&["6".to_owned()], 1.0, true, true),
+            (&["12345", "<No, 6 less.>", "6"].map(String::from), f32::midpoint(13.0 / 19.0, 1.0), true, true),
             (&["six".to_owned()], 0.0, false, false),
             // The context ended.
             (&["5".to_owned()], 9.0 / 19.0, false, true),

@@ -178,7 +178,7 @@ fn other_masters_are_refused() {
     let shape = refused(&on, &half, Some(masters(&on.init(&other))));
     assert!(shape.contains("20 values for \"first.weight\" of shape [4, 6]"), "{shape}");
     let dtype = refused(&on, &half, Some(own().map(&mut Cast(DType::BF16))));
-    assert!(dtype.contains("those of \"first.weight\" are BF16"), "{dtype}");
+    assert!(dtype.contains("the master weights of \"first.weight\" are BF16"), "{dtype}");
     for wrong in [f32::NAN, f32::INFINITY] {
         let error = refused(&on, &half, Some(own().map(&mut Fill(wrong))));
         assert!(error.contains("\"first.weight (f32 master)\"") && error.contains("24 values"), "{error}");
