@@ -13,7 +13,8 @@ pub trait HostTask: Sync {
     fn observation_size(&self) -> usize;
 
     /// The environment at the first state of the episode of a key: all that is random in the episode must be a function of the key,
-    /// for the same key to give the same episode in every chunk and on every thread. It is not reset any more.
+    /// for the same key to give the same episode in every chunk and on every thread. An environment may keep [`EpisodeKey::rng`] and draw in
+    /// every step. It is not reset after that.
     fn begin(&self, key: EpisodeKey) -> Self::Environment;
 
     /// Writes the observation of a state, [`observation_size`](Self::observation_size) floats.
