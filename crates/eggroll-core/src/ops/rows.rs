@@ -3,22 +3,17 @@
 //! A member's forward spends as long in them as in its products if they are made of many small ones. Each of these is one pass in host
 //! memory, on all threads, and ordinary operations elsewhere, which a backend may fuse. Gradients flow through them.
 
+use super::extension_trait::extension_trait;
 use super::operands::check_causal_attention;
 pub use super::operands::{Activation, CausalAttention};
 use super::portable;
 use crate::work::device::is_on_host;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
+extension_trait! {
 /// Operations of a backend between layers; the defaults are composed of ordinary ones.
-#[backend_extension(
-    Flex: cfg(feature = "flex"),
-    NdArray: cfg(feature = "ndarray"),
-    Cube: cfg(feature = "cube"),
-    Fusion: cfg(feature = "cube"),
-    Autodiff,
-)]
 pub trait RowOps: Backend {
     /// See [`gelu`], [`sigmoid`], [`silu`] and [`tanh`].
     #[fusion(dtype = x, shape = x.clone())]
@@ -53,6 +48,7 @@ pub trait RowOps: Backend {
     ) -> FloatTensor<Self> {
         portable::rows::causal_attention::<Self>(query, key, value, attention)
     }
+}
 }
 
 /// The portable defaults, through which gradients flow.
