@@ -1,12 +1,12 @@
 //! A run of the learner with Adam: settings, checkpoints, replay log.
 
 use super::{copy, golden, refuses_a_changed_byte, write_if_asked};
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::{Mlp, MlpConfig};
 use eggroll::prelude::*;
-use eggroll::run::{Display, EsResult, Scalars, UserError, load, replay};
+use eggroll::run::{Display, EsResult, ScalarMetric, Scalars, UserError, load, replay};
 use eggroll::train::GenerationReport;
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl EsTask<Mlp> for Sines {
 
     fn evaluate(&mut self, model: &Mlp, population: &Population) -> Result<Fitness, UserError> {
         Ok(population.evaluate(|members| {
-            -members.mean((model.forward(members.expand(self.x.clone())) - members.repeat(self.y.clone())).square())
+            -members.mean((model.forward(members.repeat(self.x.clone())) - members.repeat(self.y.clone())).square())
         }))
     }
 
@@ -63,7 +63,10 @@ fn config() -> EsTrainingConfig {
 
 fn run(folder: &Path) -> EsResult<Mlp> {
     let mut task = Sines { x: sines([6, 3], 0.0), y: sines([6, 1], 2.0) };
-    EsTraining::new(folder, config()).with_display(Display::Progress).launch(first(), &mut task).expect("a run")
+    let training = EsTraining::new(folder, config())
+        .with_display(Display::Progress)
+        .metric_valid(ScalarMetric::new("Error").lower_is_better());
+    training.launch(first(), &mut task).expect("a run")
 }
 
 fn checkpoint(folder: &Path, generation: u64) -> std::path::PathBuf {
@@ -117,7 +120,7 @@ fn settings_are_read() {
 #[test]
 fn checkpoints_are_read() {
     for (generation, digest) in [4, 8].into_iter().zip(SAVED) {
-        let (strategy, model) = load(checkpoint(&golden("float"), generation), first()).expect("loads");
+        let (strategy, model) = load(&checkpoint(&golden("float"), generation), first()).expect("loads");
         assert_eq!((strategy.generation(), parameter_digest(&model).as_str()), (generation, digest));
     }
     let folder = copy("float");
@@ -134,10 +137,10 @@ fn checkpoints_are_read() {
 fn the_run_is_made_again() {
     let folder = copy("float");
     let log = folder.path().join("run.replay");
-    let (_, last) = load(checkpoint(folder.path(), 8), first()).expect("loads");
+    let (_, last) = load(&checkpoint(folder.path(), 8), first()).expect("loads");
     for until in [4, 8] {
         let (strategy, model) = replay(&log, first(), Some(until)).expect("replays");
-        let (_, saved) = load(checkpoint(folder.path(), until), first()).expect("loads");
+        let (_, saved) = load(&checkpoint(folder.path(), until), first()).expect("loads");
         assert_eq!(strategy.generation(), until);
         assert!(distance(&model, &saved) < TOLERANCE, "generation {until}: {}", distance(&model, &saved));
         assert!(until == 8 || distance(&model, &last) > 100.0 * TOLERANCE, "canary");

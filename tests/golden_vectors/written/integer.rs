@@ -8,7 +8,7 @@ use eggroll::core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll::core::rng::integer::fill_integers;
 use eggroll::nn::integer::{EggModel, EggModelConfig, EggState, SavedState};
 use eggroll::prelude::*;
-use eggroll::run::{portable_digest, replay};
+use eggroll::run::{ReplayLog, portable_digest, replay};
 use std::fs;
 use std::path::Path;
 
