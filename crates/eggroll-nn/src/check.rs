@@ -3,8 +3,8 @@
 use eggroll_core::numbers::{self, Bound, Number, NumberError, last_name};
 use serde::Serialize;
 
-/// Values of a parameter: 256 GiB of them in f32.
-const MOST_VALUES: usize = 1 << 36;
+/// Values of a parameter: 256 GiB of them in f32, or 1 GiB where addresses have 32 bits.
+const MOST_VALUES: usize = 1 << if usize::BITS > 32 { 36 } else { 28 };
 /// Layers of a model: as many as parameters have addresses in the noise.
 const MOST_LAYERS: usize = 1 << 24;
 

@@ -6,7 +6,7 @@ use crate::rng::key::PairRange;
 use burn::tensor::Tensor;
 
 /// No memory holds so many elements, and products of a few constants with fewer do not overflow.
-pub(super) const TOO_MANY: usize = 1 << 40;
+pub(super) const TOO_MANY: usize = 1 << if usize::BITS > 32 { 40 } else { 28 };
 /// Pairs that there are.
 const PAIRS: u64 = 1 << 32;
 

@@ -2,7 +2,7 @@
 //!
 //! A kernel is a generic function over [`Simd`]; [`dispatch`] compiles it for every instruction set and picks
 //! one at run time. Every operation is exactly rounded (fused multiply-add, square root) or integer, so that all
-//! instruction sets give the same bits. Products of bfloat16, which processors add in their own way, are written beside it.
+//! instruction sets give the same bits, but for [`Simd::mul_add`] in a browser: noise is the same there, sums of products are rounded twice. Products of bfloat16, which processors add in their own way, are written beside it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -13,6 +13,8 @@ mod instruction_set;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+#[cfg(target_feature = "simd128")]
+mod simd128;
 mod vector;
 
 #[cfg(test)]
@@ -24,6 +26,8 @@ pub(crate) use instruction_set::VARIABLE;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
+#[cfg(target_feature = "simd128")]
+pub(crate) use simd128::Simd128;
 pub(crate) use vector::Simd;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {avx2::Avx2, avx512::Avx512};
