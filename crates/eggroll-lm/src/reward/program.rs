@@ -150,10 +150,13 @@ impl Reward for RewardProgram {
         }
         let line = Answer { prompt, completion: None, turns: Some(turns) }.line();
         let reply = |said: &str| serde_json::from_str::<Option<String>>(said).ok();
-        self.ask(&line, reply, "a string of JSON or null").unwrap_or_else(|| {
-            self.state().unanswered.insert(line);
-            None
-        })
+        let reply = self.ask(&line, reply, "a string of JSON or null");
+        let unanswered = &mut self.state().unanswered;
+        match reply {
+            Some(_) => unanswered.remove(&line),
+            None => unanswered.insert(line),
+        };
+        reply.flatten()
     }
 
     fn score_episode(&self, prompt: &Prompt, turns: &[String]) -> f32 {
@@ -270,13 +273,15 @@ mod tests {
     /// A program that replies once; of what it does not reply to, no score is asked.
     #[test]
     fn dialogues_are_replied_to_and_scored_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
         let command = r#"while read -r line; do case "$line" in
             *'"completion":"c","turns":["a","b","c"]'*) echo 7;;
+            *'"completion"'*) echo 1;;
             *'"turns":["a"]'*) echo '"b"';;
             *'"turns":["a","b","c"]'*) echo null;;
-            *'"completion"'*) echo 1;;
-            *) echo what;; esac; done"#;
-        let program = RewardProgram::new(command).with_replies();
+            *) if mkdir ONCE 2> /dev/null; then echo what; else echo null; fi;; esac; done"#;
+        let command = command.replace("ONCE", &folder.path().join("once").display().to_string());
+        let program = RewardProgram::new(command.as_str()).with_replies();
         let prompt = Prompt::new("p");
         let turns = |turns: &[&str]| turns.iter().map(|turn| (*turn).to_owned()).collect::<Vec<_>>();
         assert_eq!(program.reply(&prompt, &turns(&["a"])), Some("b".to_owned()));
@@ -288,6 +293,9 @@ mod tests {
         assert_eq!(program.score_episode(&prompt, &turns(&["y"])), 1.0, "canary: the same score was asked");
         let (count, first) = program.failures();
         assert!(count == 1 && first.as_ref().is_some_and(|first| first.contains("string of JSON")), "{first:?}");
+        // The next time there is one.
+        assert_eq!(program.reply(&prompt, &turns(&["x"])), None);
+        assert_eq!(program.score_episode(&prompt, &turns(&["x"])), 1.0);
         let without = RewardProgram::new(command);
         assert_eq!(without.reply(&prompt, &turns(&["a"])), None);
         assert_eq!(without.score_episode(&prompt, &turns(&["y"])), 1.0);
