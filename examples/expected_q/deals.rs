@@ -6,6 +6,7 @@ use eggroll_examples::interrupt::Signals;
 use eggroll_examples::texas42::{
     Bid, Contract, Deal, HAND, HAND_POINTS, HandState, POSITION_SIZE, Solver, Trumps, position, uniform_below,
 };
+use rand::Rng;
 use std::thread;
 
 /// Positions in which the mover has a choice, and the value of each domino of its hand to its side.
@@ -58,8 +59,8 @@ impl Decisions {
 
     fn of_deal(solver: &mut Solver, key: WorldKey) -> Self {
         let mut decisions = Self::default();
-        let mut words = key.words(0);
-        let mut words = || words.next_word();
+        let mut rng = key.rng(0);
+        let mut words = || rng.next_u32();
         let deal = Deal::random(&mut words);
         let declarer = uniform_below(4, &mut words) as usize;
         let trumps = match uniform_below(4, &mut words) {

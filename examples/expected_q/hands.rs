@@ -5,6 +5,7 @@ use eggroll::rl::{ExpectedValuesError, WorldKey};
 use eggroll_examples::texas42::{
     Bid, Contract, DOMINOES, Deal, Domino, DominoSet, HandState, Observation, PLAYERS, Trumps,
 };
+use rand::Rng;
 
 /// A hand that is played, and what each player knows of it.
 pub struct Hand {
@@ -29,8 +30,8 @@ pub struct Dealt {
 impl Dealt {
     /// A random deal, of the hand with this number.
     pub fn new(seed: u64, deal: u32, number: u32) -> Self {
-        let mut words = WorldKey::new(seed, deal, DEALS).words(0);
-        let deal = Deal::random(&mut || words.next_word());
+        let mut rng = WorldKey::new(seed, deal, DEALS).rng(0);
+        let deal = Deal::random(&mut || rng.next_u32());
         let length = |hand: DominoSet| (Trumps::longest(hand).trumps() & hand).len();
         let declarer = (0..PLAYERS).rev().max_by_key(|&player| length(deal.hands()[player])).expect("four players");
         Self { deal, declarer, number }

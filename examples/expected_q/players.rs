@@ -5,6 +5,7 @@ use crate::oracle::{Oracle, TokenTables};
 use eggroll::core::profile;
 use eggroll::rl::{Decision, ExpectedValues, ExpectedValuesError, WorldKey};
 use eggroll_examples::texas42::{Domino, Observation, Opponent, Texas42Worlds, Trumps, uniform_below};
+use rand::Rng;
 use std::time::{Duration, Instant};
 
 /// Random words of a decision that worlds do not use: theirs are counted from 0.
@@ -77,8 +78,8 @@ impl Player<'_> {
         let thinker = match self {
             Self::Simple(Opponent::Random) => {
                 let any = |dealt: &Dealt| {
-                    let mut words = dealt.naming(seed, dealt.longest()).0.words(CHANCE);
-                    Trumps::ALL[uniform_below(Trumps::ALL.len() as u64, &mut || words.next_word()) as usize]
+                    let mut rng = dealt.naming(seed, dealt.longest()).0.rng(CHANCE);
+                    Trumps::ALL[uniform_below(Trumps::ALL.len() as u64, &mut || rng.next_u32()) as usize]
                 };
                 return Ok(dealt.iter().map(any).collect());
             }
@@ -101,7 +102,7 @@ impl Player<'_> {
         games: &[(WorldKey, Observation)],
         work: &mut DecisionCost,
     ) -> Result<Vec<Domino>, ExpectedValuesError> {
-        let chance = |key: &WorldKey| (key.words(CHANCE).next_word() >> 8) as f32 / (1 << 24) as f32;
+        let chance = |key: &WorldKey| (key.rng(CHANCE).next_u32() >> 8) as f32 / (1 << 24) as f32;
         let simple = |opponent: Opponent, (key, seen): &(WorldKey, Observation)| {
             opponent.choose(seen.legal_moves(), chance(key)).expect("the player is to move")
         };

@@ -13,6 +13,7 @@ use eggroll::run::print_line;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::texas42::uniform_below;
 use eggroll_examples::{Ending, Failure};
+use rand::Rng;
 use serde_json::json;
 use std::time::Instant;
 
@@ -52,8 +53,8 @@ fn regret(oracle: &Oracle, decisions: &Decisions, device: &Device) -> Regret {
 
 /// Positions of a step, at random.
 fn drawn(seed: u64, step: usize, count: usize, decisions: &Decisions, device: &Device) -> Batch {
-    let mut words = WorldKey::new(seed, step as u32, u32::MAX - 1).words(0);
-    let mut number = || uniform_below(decisions.len() as u64, &mut || words.next_word()) as usize;
+    let mut rng = WorldKey::new(seed, step as u32, u32::MAX - 1).rng(0);
+    let mut number = || uniform_below(decisions.len() as u64, &mut || rng.next_u32()) as usize;
     decisions.batch(&std::iter::repeat_with(&mut number).take(count).collect::<Vec<_>>(), device)
 }
 

@@ -3,6 +3,7 @@
 use eggroll::core::counters;
 use eggroll::prelude::*;
 use eggroll::rl::{Decision, ExpectedValuesConfig, ExpectedValuesError, SampledWorlds, WorldKey, WorldSampler};
+use rand::RngExt;
 use std::convert::Infallible;
 
 // ANCHOR: sampler
@@ -26,7 +27,7 @@ impl WorldSampler for Kuhn {
 
     fn sample(&self, card: &i32, key: WorldKey, worlds: &mut SampledWorlds) -> Result<(), Infallible> {
         for world in 0..worlds.count() {
-            let bit = (key.words(world).next_word() >> 31) as i32;
+            let bit = key.rng(world).random_range(0..2);
             let other = (card + 1 + bit) % 3; // one of the two other cards
             worlds.push(&[*card, other, 1]);
             if worlds.weighs_moves() {

@@ -7,6 +7,8 @@ use eggroll::rl::{
     ActionHead, ActionSpace, EpisodeKey, EvaluationConfig, Number, Physics, RolloutConfig, Step, TensorEnvironment,
     Transition,
 };
+use rand::RngExt;
+use rand_distr::Normal;
 
 // ANCHOR: physics
 /// A mass on a line that is pushed: to be kept near 0.
@@ -66,8 +68,10 @@ impl TensorEnvironment for Plane {
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        state.fill(0.0);
-        key.fill_uniform(-1.0, 1.0, &mut state[..2]);
+        let mut rng = key.rng(); // for rand and rand_distr
+        state[..2].fill_with(|| rng.random_range(-1.0..1.0));
+        let speed = Normal::new(0.0, 0.1).expect("a standard deviation");
+        state[2..].fill_with(|| rng.sample(speed));
     }
 
     fn observe(&self, state: Tensor<2>) -> Tensor<2> {

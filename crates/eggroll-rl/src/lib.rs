@@ -17,7 +17,7 @@ pub use environments::{
 };
 pub use expected_values::{
     ActionValue, Decision, ExpectedValues, ExpectedValuesConfig, ExpectedValuesError, SampledWorlds, WorldKey,
-    WorldSampler, WorldWords,
+    WorldSampler,
 };
 pub use rollouts::{
     ActionHead, EpisodeStatistics, EvaluationConfig, FeedForward, ObservationNormalizer, Policy, PolicyLayer,

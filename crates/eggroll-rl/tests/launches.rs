@@ -5,6 +5,7 @@
 use burn::tensor::{Bool, Int, Tensor};
 use eggroll_core::{DeviceName, LaunchCount};
 use eggroll_rl::{ExpectedValuesConfig, SampledWorlds, WorldKey, WorldSampler};
+use rand::Rng;
 use std::convert::Infallible;
 
 const ACTIONS: usize = 7;
@@ -27,7 +28,7 @@ impl WorldSampler for Cards {
 
     fn sample(&self, moves: &usize, key: WorldKey, worlds: &mut SampledWorlds) -> Result<(), Infallible> {
         for world in 0..worlds.count() {
-            let card = (key.words(world).next_word() % 4) as i32;
+            let card = (key.rng(world).next_u32() % 4) as i32;
             worlds.push(&[card; 8]);
             if worlds.weighs_moves() {
                 (0..*moves).for_each(|left| worlds.push_move(&vec![card; 8 + left], left % ACTIONS));

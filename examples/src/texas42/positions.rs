@@ -6,6 +6,7 @@ use super::{
 };
 use burn::tensor::{Bool, Int, Tensor};
 use eggroll::rl::{SampledWorlds, WorldKey, WorldSampler};
+use rand::Rng;
 
 /// Integers of the longest [`position`]: trumps, the suit that was led, and a token for each domino.
 pub const POSITION_SIZE: usize = 2 + DOMINOES;
@@ -171,8 +172,8 @@ impl WorldSampler for Texas42Worlds {
         }
         let worlds = Worlds::new(observation)?;
         for world in 0..sampled.count() {
-            let mut words = key.words(world);
-            let hands = worlds.sample(&mut || words.next_word());
+            let mut rng = key.rng(world);
+            let hands = worlds.sample(&mut || rng.next_u32());
             sampled.push(&position_of(hands, observation.progress()));
             if sampled.weighs_moves() {
                 push_moves(observation, hands, sampled);

@@ -165,7 +165,7 @@ fn in_world(state: &[f32; STATE], world: [DominoSet; 4]) -> [f32; STATE] {
 #[test]
 fn the_policy_sees_what_the_player_knows_and_nothing_else() {
     let (hand, device) = (Texas42::default(), &devices()[0]);
-    let (mut words, mut other_worlds) = (Words(31), 0);
+    let (mut words, mut other_worlds) = (Words::new(31), 0);
     for key in keys(40) {
         let mut state = begin(&hand, key);
         let first = game(&state);

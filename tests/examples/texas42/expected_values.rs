@@ -6,6 +6,7 @@ use eggroll::rl::{ExpectedValuesConfig, WorldKey};
 use eggroll_examples::texas42::{
     Deal, DominoSet, HAND, HandState, Observation, Texas42Worlds, Trumps, Worlds, position,
 };
+use rand::Rng;
 
 const WORLDS: usize = 12;
 const TEMPERATURE: f64 = 1.5;
@@ -27,7 +28,7 @@ fn oracle(positions: Tensor<2, Int>) -> Tensor<2> {
 
 /// A hand after some random plays, what the next player knows of it, and its first state.
 fn hand(seed: u64, plays: usize) -> (Observation, HandState) {
-    let mut words = Words(seed);
+    let mut words = Words::new(seed);
     let first = start(&mut words, Trumps::ALL[plays % Trumps::ALL.len()]);
     let (mut state, mut played) = (first, vec![]);
     for _ in 0..plays {
@@ -43,8 +44,8 @@ fn reference(key: WorldKey, observation: &Observation, temperature: Option<f64>)
     let worlds = Worlds::new(observation).expect("the true one");
     let (mut total, mut sums) = (0.0, [0.0; HAND]);
     for world in 0..WORLDS as u32 {
-        let mut words = key.words(world);
-        let mut hands = worlds.sample(&mut || words.next_word());
+        let mut rng = key.rng(world);
+        let mut hands = worlds.sample(&mut || rng.next_u32());
         let sampled = hands;
         observation.plays().for_each(|play| hands[play.player].insert(play.domino));
         let deal = Deal::new(hands);

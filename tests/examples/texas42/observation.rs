@@ -9,7 +9,7 @@ proptest! {
     #[test]
     fn it_agrees_with_the_hand(seed: u64, trumps in 0..9_usize, plays in 0..=28_usize, player in 0..4_usize) {
         let trumps = Trumps::ALL[trumps];
-        let (state, plays) = after(&mut Words(seed), trumps, plays);
+        let (state, plays) = after(&mut Words::new(seed), trumps, plays);
         let expected = slow::players(trumps, state.contract().declarer(), &plays);
         let hand = slow::first_hands(state.hands(), &expected)[player];
         let observation = Observation::after(player, state.contract(), hand, plays.iter().copied());

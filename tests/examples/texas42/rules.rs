@@ -68,7 +68,7 @@ fn strengths_order_every_pair_as_the_lists_do() {
 proptest! {
     #[test]
     fn a_hand_follows_the_slow_rules(seed: u64, trumps in any_trumps()) {
-        let mut words = Words(seed);
+        let mut words = Words::new(seed);
         let mut state = start(&mut words, trumps);
         let mut trick: Vec<(usize, Domino)> = vec![];
         let mut points = [0; 2];
@@ -107,7 +107,7 @@ proptest! {
 
     #[test]
     fn an_illegal_domino_is_refused_by_name(seed: u64, trumps in any_trumps(), plays in 0..28_usize) {
-        let (state, _) = after(&mut Words(seed), trumps, plays);
+        let (state, _) = after(&mut Words::new(seed), trumps, plays);
         let player = state.mover();
         for domino in DominoSet::ALL - state.legal_moves() {
             let mut next = state;
@@ -125,7 +125,7 @@ proptest! {
     #[test]
     fn the_outcome_is_certain_as_soon_as_it_is_told(seed: u64, trumps in any_trumps(), bid in 30..=43_u8) {
         let bid = Bid::new(if bid == 43 { 84 } else { bid });
-        let mut words = Words(seed);
+        let mut words = Words::new(seed);
         let contract = Contract::new(words.below(4), trumps, bid);
         let mut state = HandState::new(Deal::random(&mut || words.next()), contract);
         let mut told = None;

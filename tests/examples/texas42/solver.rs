@@ -18,7 +18,7 @@ fn minimax(state: &HandState) -> i32 {
 
 /// Compares value and action values of random states with this many dominoes left.
 fn compare(solver: &mut Solver, left: usize, states: usize) {
-    let mut words = Words(left as u64);
+    let mut words = Words::new(left as u64);
     for trumps in Trumps::ALL {
         for _ in 0..states {
             let (state, _) = after(&mut words, trumps, 28 - left);
@@ -57,7 +57,7 @@ fn equals_minimax_with_four_tricks_left() {
 
 #[test]
 fn a_table_that_is_too_small_changes_no_value() {
-    let mut words = Words(5);
+    let mut words = Words::new(5);
     let (mut small, mut large) = (Solver::new(0), Solver::new(1 << 16));
     for trumps in Trumps::ALL {
         let (state, _) = after(&mut words, trumps, 6);
@@ -68,7 +68,7 @@ fn a_table_that_is_too_small_changes_no_value() {
 #[test]
 fn the_table_is_kept_for_the_same_deal_only() {
     let mut solver = Solver::new(1 << 16);
-    let mut words = Words(6);
+    let mut words = Words::new(6);
     let state = start(&mut words, Trumps::Suit(Suit::Fours));
     let value = solver.value(&state);
     let first = solver.visited();
@@ -86,7 +86,7 @@ fn the_table_is_kept_for_the_same_deal_only() {
 #[test]
 fn bounds_of_another_deal_are_not_used() {
     let mut used = Solver::default();
-    let mut words = Words(8);
+    let mut words = Words::new(8);
     for _ in 0..10 {
         let mut hands = start(&mut words, Trumps::FollowMe).hands();
         for trumps in [Trumps::FollowMe, Trumps::Suit(Suit::Twos)] {
@@ -111,7 +111,7 @@ fn bounds_of_another_deal_are_not_used() {
 #[test]
 fn few_positions_are_visited() {
     let mut solver = Solver::default();
-    let mut words = Words(7);
+    let mut words = Words::new(7);
     for trumps in Trumps::ALL {
         solver.action_values(&start(&mut words, trumps));
     }

@@ -1,24 +1,25 @@
 //! Random hands, devices, and one step in either form.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use eggroll::core::rng::philox::philox4x32;
+use eggroll::core::rng::{PhiloxRng, philox::philox4x32};
 use eggroll::rl::{EpisodeKey, TensorEnvironment};
-use eggroll_examples::texas42::{Bid, Contract, Deal, Domino, DominoSet, HandState, Texas42, Trumps, uniform_below};
+use eggroll_examples::texas42::{Bid, Contract, Deal, Domino, DominoSet, HandState, Texas42, Trumps};
+use rand::{Rng, RngExt, SeedableRng};
 
-/// SplitMix64: the upper half of its words.
-pub struct Words(pub u64);
+/// Random words, and what is chosen by them.
+pub struct Words(PhiloxRng);
 
 impl Words {
+    pub fn new(seed: u64) -> Self {
+        Self(PhiloxRng::seed_from_u64(seed))
+    }
+
     pub fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) >> 32) as u32
+        self.0.next_u32()
     }
 
     pub fn below(&mut self, bound: usize) -> usize {
-        uniform_below(bound as u64, &mut || self.next()) as usize
+        self.0.random_range(0..bound)
     }
 
     pub fn pick(&mut self, set: DominoSet) -> Domino {

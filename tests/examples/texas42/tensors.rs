@@ -19,7 +19,7 @@ fn start(words: &mut Words) -> Vec<Game> {
 #[test]
 fn tensors_follow_the_plain_rules_play_by_play() {
     for device in devices() {
-        let (mut words, rules) = (Words(21), TensorRules::new(&device));
+        let (mut words, rules) = (Words::new(21), TensorRules::new(&device));
         let mut games = start(&mut words);
         let mut rows = TensorRules::games(&games, &device);
         while games.iter().any(|game| !game.state().is_over()) {
@@ -50,7 +50,7 @@ fn tensors_follow_the_plain_rules_play_by_play() {
 proptest! {
     #[test]
     fn a_game_is_its_state_and_what_was_shown(seed: u64, trumps in 0..9_usize, plays in 0..=28_usize) {
-        let mut words = Words(seed);
+        let mut words = Words::new(seed);
         let contract = Contract::new(words.below(4), Trumps::ALL[trumps], Bid::LOWEST);
         let deal = Deal::random(&mut || words.next());
         let mut game = Game::new(deal, contract);

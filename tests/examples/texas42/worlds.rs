@@ -2,10 +2,12 @@
 
 use super::slow;
 use super::support::{Words, after, domino, set};
-use eggroll::rl::{WorldKey, WorldWords};
+use eggroll::core::rng::PhiloxRng;
+use eggroll::rl::WorldKey;
 use eggroll_examples::texas42::{
     Bid, Contract, Domino, DominoSet, GameError, Observation, Suit, Trumps, Worlds, uniform_below,
 };
+use rand::Rng;
 use std::collections::{HashMap, HashSet};
 
 type World = [DominoSet; 4];
@@ -53,7 +55,7 @@ fn enumerate(observation: &Observation, plays: &[(usize, Domino)]) -> HashSet<Wo
 
 #[test]
 fn worlds_are_those_in_which_all_plays_were_legal() {
-    let mut words = Words(1);
+    let mut words = Words::new(1);
     for _ in 0..60 {
         let length = 16 + words.below(13);
         let (observation, hands, plays) = observe(&mut words, length);
@@ -67,7 +69,7 @@ fn worlds_are_those_in_which_all_plays_were_legal() {
 
 #[test]
 fn worlds_of_longer_hands_are_consistent() {
-    let mut words = Words(2);
+    let mut words = Words::new(2);
     for _ in 0..400 {
         let length = words.below(20);
         let (observation, hands, plays) = observe(&mut words, length);
@@ -83,7 +85,7 @@ fn worlds_of_longer_hands_are_consistent() {
 
 #[test]
 fn before_the_first_lead_all_assignments_are_worlds() {
-    let mut words = Words(3);
+    let mut words = Words::new(3);
     let (observation, ..) = observe(&mut words, 0);
     let worlds = Worlds::new(&observation).expect("there are no voids");
     assert_eq!(worlds.count(), 399_072_960); // 21!/7!³
@@ -155,7 +157,7 @@ fn greedy_bias(observation: &Observation, worlds: &Worlds) -> f64 {
 /// greedy sampler, also always consistent, must not pass where it is biased by a half.
 #[test]
 fn samples_are_uniform_and_a_greedy_sampler_is_found_out() {
-    let mut words = Words(4);
+    let mut words = Words::new(4);
     let mut tested = 0;
     for attempt in 0.. {
         assert!(attempt < 20_000, "{tested} of 12 positions found in which the greedy sampler is biased");
@@ -176,18 +178,18 @@ fn samples_are_uniform_and_a_greedy_sampler_is_found_out() {
         assert!(exact < limit, "{exact}, expected below {limit}");
         // As decisions sample: world by world, game by game, decision by decision of a key.
         let mut next = 0;
-        let by_key = |words: fn(u32) -> WorldWords| {
+        let by_key = |rng: fn(u32) -> PhiloxRng| {
             let sample = || {
-                let mut words = words(next);
+                let mut rng = rng(next);
                 next += 1;
-                worlds.sample(&mut || words.next_word())
+                worlds.sample(&mut || rng.next_u32())
             };
             chi_squared(&worlds, samples, sample)
         };
-        let streams: [fn(u32) -> WorldWords; 3] = [
-            |number| WorldKey::new(7, 1, 2).words(number),
-            |number| WorldKey::new(7, number, 2).words(0),
-            |number| WorldKey::new(7, 1, number).words(0),
+        let streams: [fn(u32) -> PhiloxRng; 3] = [
+            |number| WorldKey::new(7, 1, 2).rng(number),
+            |number| WorldKey::new(7, number, 2).rng(0),
+            |number| WorldKey::new(7, 1, number).rng(0),
         ];
         let by_key = streams.map(by_key);
         assert!(by_key.iter().all(|found| *found < limit), "{by_key:?}, expected below {limit}");

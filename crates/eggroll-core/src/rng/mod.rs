@@ -1,14 +1,17 @@
-//! Bits and noise: `philox` makes words, `normal`, `rademacher` and `integer` turn them into values, `sparse` into places.
+//! Bits and noise: `philox` makes words, `normal`, `rademacher` and `integer` turn them into values, `sparse` into places. [`PhiloxRng`]
+//! gives words to `rand`.
 
 pub(crate) mod group;
 pub mod integer;
 pub(crate) mod key;
 pub mod normal;
 pub mod philox;
+mod philox_rng;
 pub mod rademacher;
 pub mod sparse;
 
 pub use crate::rng::key::NoiseDistribution;
+pub use crate::rng::philox_rng::PhiloxRng;
 
 use crate::rng::key::NoiseKey;
 

@@ -2,6 +2,7 @@
 
 mod normals;
 mod philox;
+mod philox_rng;
 mod rademacher;
 mod rademacher_statistics;
 mod statistics;

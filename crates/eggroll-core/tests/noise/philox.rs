@@ -3,10 +3,10 @@
 use eggroll_core::rng::philox::philox4x32;
 
 /// Counter, key, words.
-type KnownAnswer = ([u32; 4], [u32; 2], [u32; 4]);
+pub type KnownAnswer = ([u32; 4], [u32; 2], [u32; 4]);
 
 /// The `philox4x32 10` lines of Random123's `tests/kat_vectors`.
-const KNOWN_ANSWERS: [KnownAnswer; 3] = [
+pub const KNOWN_ANSWERS: [KnownAnswer; 3] = [
     ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
     ([u32::MAX; 4], [u32::MAX; 2], [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
     (

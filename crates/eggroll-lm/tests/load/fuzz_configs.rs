@@ -5,8 +5,10 @@
 
 use crate::fits::{folder, small_rwkv7};
 use crate::write_gguf::{GgufFile, Value as Meta, f32s, tiny};
+use eggroll_core::rng::PhiloxRng;
 use eggroll_lm::load::{ModelConfig, Pretrained, SavedDtype, save_model};
 use eggroll_lm::{CausalModel, FinetuneConfig, Item, Llama, Rwkv7};
+use rand::{Rng, RngExt, SeedableRng};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,19 +20,16 @@ const CHILD: &str = "EGGROLL_FUZZ_PROGRESS";
 /// Bytes that all cases together may take at once.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// Numbers that look random (SplitMix64).
-struct Random(u64);
+/// The choices of a case.
+struct Random(PhiloxRng);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.next_u64()
     }
 
     fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        self.0.random_range(0..n)
     }
 
     fn of<T: Clone>(&mut self, all: &[T]) -> T {
@@ -266,7 +265,7 @@ fn run_cases(count: u64, progress: PathBuf) {
     let mut good = 0;
     for case in 0..count {
         fs::write(&progress, case.to_string()).unwrap();
-        let random = &mut Random(case);
+        let random = &mut Random(PhiloxRng::seed_from_u64(case));
         good += u64::from(match random.below(3) {
             2 => {
                 fs::write(&file, gguf(random)).unwrap();

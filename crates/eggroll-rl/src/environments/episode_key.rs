@@ -1,16 +1,21 @@
 //! Where an episode's random numbers come from.
 
+use eggroll_core::rng::PhiloxRng;
 use eggroll_core::rng::philox::philox4x32;
 
 /// Marks the words of episodes in the counter, so that none is a word of a parameter's noise under the same seed.
 const MARK: u32 = 0x4550_4953;
+/// Marks the words of generators. A generator whose stream is below 2²⁸ draws no word of an episode, a world or noise of the same seed.
+const RNG_MARK: u32 = 0x7261_6e64;
+/// The member of a generator that all members share.
+const ALL_MEMBERS: u32 = u32::MAX;
 /// The block of words that seeds of new episodes are drawn from: the blocks of draws end far below it.
 const RESTART: u32 = u32::MAX;
 
 /// The address of an episode: the same key gives the same episode on every backend, chunk and shard.
 ///
 /// A random number is a pure function of the key, the step and the draw: a Philox4x32-10 word at the counter
-/// `(draw / 4, step, episode, stream ^ mark)` under the seed.
+/// `(draw / 4, step, episode, stream ^ mark)` under the seed. [`rng`](Self::rng) gives a generator of `rand` instead.
 ///
 /// # Example
 ///
@@ -68,6 +73,51 @@ impl EpisodeKey {
                 *number = between(low, high, unit(word));
             }
         }
+    }
+
+    /// A generator of [`rand`](https://docs.rs/rand) for this episode, the same for all members of a population: all play the same episode,
+    /// so that scores differ by what members do.
+    ///
+    /// Its words are Philox4x32-10 at the counters `(block, 2³² − 1, episode, stream ^ mark)` under the seed. None of them is a
+    /// [`word`](Self::word) of the key, so both ways to draw go together.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_rl::EpisodeKey;
+    /// use rand::RngExt;
+    /// use rand_distr::{Distribution, Normal};
+    ///
+    /// let (generation, episode) = (3, 7);
+    /// let mut rng = EpisodeKey::new(42, generation, episode).rng();
+    /// let side = rng.random_range(0..4);
+    /// let mass = Normal::new(1.0_f32, 0.1)?.sample(&mut rng);
+    ///
+    /// let mut again = EpisodeKey::new(42, generation, episode).rng();
+    /// assert_eq!(side, again.random_range(0..4));
+    /// assert_eq!(mass, Normal::new(1.0, 0.1)?.sample(&mut again));
+    /// # Ok::<(), rand_distr::NormalError>(())
+    /// ```
+    pub fn rng(&self) -> PhiloxRng {
+        self.generator(ALL_MEMBERS)
+    }
+
+    /// A generator of [`rand`](https://docs.rs/rand) for one member in this episode, independent of every other member's and of
+    /// [`rng`](Self::rng): counters `(block, member, episode, stream ^ mark)`.
+    ///
+    /// Antithetic members `2q` and `2q + 1` draw alike under the number `q` of their pair.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `member` is 2³² − 1.
+    #[track_caller]
+    pub fn member_rng(&self, member: u32) -> PhiloxRng {
+        assert!(member != ALL_MEMBERS, "a member's generator: members are below {ALL_MEMBERS}");
+        self.generator(member)
+    }
+
+    fn generator(&self, whose: u32) -> PhiloxRng {
+        PhiloxRng::new([0, whose, self.episode, self.stream ^ RNG_MARK], [self.seed as u32, (self.seed >> 32) as u32])
     }
 
     /// The key of the episode that begins at a step because this one has ended there: its seed is drawn from this key.

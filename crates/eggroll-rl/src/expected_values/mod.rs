@@ -15,4 +15,4 @@ pub use decision::{ActionValue, Decision};
 pub use engine::ExpectedValues;
 pub use error::ExpectedValuesError;
 pub use sampler::{SampledWorlds, WorldSampler};
-pub use world_key::{WorldKey, WorldWords};
+pub use world_key::WorldKey;

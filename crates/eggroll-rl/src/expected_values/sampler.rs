@@ -19,6 +19,7 @@ use std::error::Error;
 /// ```
 /// use burn::tensor::{Bool, Device, Int, Tensor};
 /// use eggroll_rl::{ExpectedValuesConfig, SampledWorlds, WorldKey, WorldSampler};
+/// use rand::RngExt;
 /// use std::convert::Infallible;
 ///
 /// struct Cups;
@@ -37,7 +38,7 @@ use std::error::Error;
 ///
 ///     fn sample(&self, _: &(), key: WorldKey, worlds: &mut SampledWorlds) -> Result<(), Infallible> {
 ///         for world in 0..worlds.count() {
-///             worlds.push(&[(key.words(world).next_word() % 2) as i32]);
+///             worlds.push(&[key.rng(world).random_range(0..2)]);
 ///         }
 ///         Ok(())
 ///     }
@@ -78,8 +79,8 @@ pub trait WorldSampler: Sync {
     /// Integers of the longest position.
     fn position_size(&self) -> usize;
 
-    /// Samples [`count`](SampledWorlds::count) worlds that agree with an observation, world `w` by the words
-    /// `key.words(w)`: every one as likely as it is before the moves of other players are weighed. Pushes the position
+    /// Samples [`count`](SampledWorlds::count) worlds that agree with an observation, world `w` by the generator
+    /// `key.rng(w)`: every one as likely as it is before the moves of other players are weighed. Pushes the position
     /// of each, and where [`weighs_moves`](SampledWorlds::weighs_moves) says so, after it the positions in which other
     /// players moved, with what they did.
     ///

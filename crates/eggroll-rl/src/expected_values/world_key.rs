@@ -1,6 +1,6 @@
 //! Where the random words of worlds come from.
 
-use eggroll_core::rng::philox::philox4x32;
+use eggroll_core::rng::PhiloxRng;
 
 /// Marks the words of worlds in the counter: of decisions and of streams of episodes below 2²⁸ none have a word in
 /// common under the same seed.
@@ -14,10 +14,11 @@ const MARK: u32 = 0x574f_524c;
 ///
 /// ```
 /// use eggroll_rl::WorldKey;
+/// use rand::Rng;
 ///
 /// let key = WorldKey::new(1, 0, 7);
-/// assert_eq!(key.words(3).next_word(), key.words(3).next_word());
-/// assert_ne!(key.words(3).next_word(), key.words(4).next_word());
+/// assert_eq!(key.rng(3).next_u32(), key.rng(3).next_u32());
+/// assert_ne!(key.rng(3).next_u32(), key.rng(4).next_u32());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WorldKey {
@@ -32,49 +33,24 @@ impl WorldKey {
         Self { seed, game, decision }
     }
 
-    /// The words of a world.
-    pub fn words(&self, world: u32) -> WorldWords {
-        WorldWords {
-            counter: [0, world, self.game, self.decision ^ MARK],
-            key: [self.seed as u32, (self.seed >> 32) as u32],
-            block: [0; 4],
-            used: 4,
-        }
-    }
-}
-
-/// Uniform words of 32 bits, 2³⁴ of them: see [`WorldKey::words`].
-#[derive(Clone, Debug)]
-pub struct WorldWords {
-    counter: [u32; 4],
-    key: [u32; 2],
-    block: [u32; 4],
-    used: usize,
-}
-
-impl WorldWords {
-    /// The next word.
+    /// The generator of a world.
     #[inline]
-    pub fn next_word(&mut self) -> u32 {
-        if self.used == self.block.len() {
-            self.block = philox4x32(self.counter, self.key);
-            self.counter[0] = self.counter[0].wrapping_add(1);
-            self.used = 0;
-        }
-        self.used += 1;
-        self.block[self.used - 1]
+    pub fn rng(&self, world: u32) -> PhiloxRng {
+        PhiloxRng::new([0, world, self.game, self.decision ^ MARK], [self.seed as u32, (self.seed >> 32) as u32])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eggroll_core::rng::philox::philox4x32;
+    use rand::Rng;
 
     /// Value stability: other words would be other worlds, for every seed.
     #[test]
     fn words_stay_as_they_are() {
-        let mut words = WorldKey::new(1 << 40 | 9, 3, 5).words(7);
-        let found: Vec<u32> = std::iter::repeat_with(|| words.next_word()).take(5).collect();
+        let mut rng = WorldKey::new(1 << 40 | 9, 3, 5).rng(7);
+        let found: Vec<u32> = std::iter::repeat_with(|| rng.next_u32()).take(5).collect();
         assert_eq!(found, [718_872_436, 3_438_720_771, 1_823_673_930, 3_476_019_816, 2_481_233_365]);
         let mut next = philox4x32([1, 7, 3, 5 ^ MARK], [9, 256]).into_iter();
         assert_eq!(found.last().copied(), next.next());

@@ -13,7 +13,8 @@ pub trait HostTask: Sync {
     fn observation_size(&self) -> usize;
 
     /// The environment at the first state of the episode of a key; it is not reset again. All random numbers of the episode must be
-    /// functions of the key: the same key must give the same episode in every chunk and on every thread.
+    /// functions of the key: the same key must give the same episode in every chunk and on every thread. An environment may keep
+    /// [`EpisodeKey::rng`] and draw in every step.
     fn begin(&self, key: EpisodeKey) -> Self::Environment;
 
     /// Writes the observation of a state, [`observation_size`](Self::observation_size) floats.

@@ -1,7 +1,10 @@
 //! New episodes: functions of their keys alone, in Gymnasium's ranges, and stable from release to release.
 
 use super::support::{all, classic, devices, keys, values};
-use eggroll_rl::{Bandit, CartPole, EpisodeKey, Memory, TensorEnvironment};
+use eggroll_core::rng::{PhiloxRng, philox::philox4x32};
+use eggroll_rl::{Bandit, CartPole, EpisodeKey, Memory, TensorEnvironment, WorldKey};
+use rand::{Rng, RngExt};
+use std::collections::HashSet;
 use std::f32::consts::PI;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -103,6 +106,71 @@ fn values_are_stable() {
     let mut state = [0.0; 4];
     CartPole::new().reset_host(key, &mut state);
     assert_eq!(state.map(f32::to_bits), [0x3d11_3351, 0x3d14_3111, 0xbc77_75ec, 0xbcf3_4373]);
+}
+
+/// As above, for generators.
+#[test]
+fn values_of_generators_are_stable() {
+    let key = EpisodeKey::new(0x0123_4567_89ab_cdef, 2, 3);
+    let mut rng = key.rng();
+    assert_eq!([(); 5].map(|()| rng.next_u32()), [0xd797_7d1c, 0xd687_6ad7, 0x49ab_54ac, 0x1d4b_3735, 0xf419_33be]);
+    let mut rng = key.member_rng(5);
+    assert_eq!([(); 4].map(|()| rng.next_u32()), [0x807b_e53a, 0x7f84_6311, 0x9199_e533, 0x9698_ead4]);
+}
+
+/// First blocks of all generators near a key.
+fn blocks(key: fn(u64, u32, u32) -> EpisodeKey) -> Vec<[u32; 4]> {
+    let numbers = || [0, 1, 2, 3, (1 << 28) - 1];
+    let keys = [1, 1 << 32].into_iter().flat_map(|seed| numbers().map(|stream| (seed, stream)));
+    let keys = keys.flat_map(|(seed, stream)| numbers().map(|episode| key(seed, stream, episode)));
+    let generators = |key: EpisodeKey| numbers().map(|member| key.member_rng(member)).into_iter().chain([key.rng()]);
+    keys.flat_map(generators).map(|mut rng| [(); 4].map(|()| rng.next_u32())).collect()
+}
+
+/// No generator repeats another's words, and none has words that the key, a world or noise has.
+#[test]
+fn generators_are_apart_from_each_other_and_from_all_else() {
+    let found = blocks(EpisodeKey::new);
+    let mut all: HashSet<[u32; 4]> = found.iter().copied().collect();
+    assert_eq!(all.len(), found.len());
+    for (seed, number) in [1, 1 << 32].into_iter().flat_map(|seed| [0, 1, 2, 3].map(|number| (seed, number))) {
+        for (step, episode) in
+            [0, 1, 2, 3, u32::MAX].into_iter().flat_map(|step| [0, 1, 2, 3].map(|episode| (step, episode)))
+        {
+            let key = EpisodeKey::new(seed, number, episode);
+            assert!(all.insert([0, 1, 2, 3].map(|draw| key.word(step, draw))), "words of {key:?}, step {step}");
+            let mut world = WorldKey::new(seed, episode, number).rng(step);
+            assert!(all.insert([(); 4].map(|()| world.next_u32())), "world {step} of {key:?}");
+            let noise = philox4x32([0, step, number, episode], [seed as u32, (seed >> 32) as u32]);
+            assert!(all.insert(noise), "noise of pair {step} of {key:?}");
+        }
+    }
+    let canary = blocks(|seed, stream, _| EpisodeKey::new(seed, stream, 0)); // as if episodes did not matter
+    assert!(canary.iter().collect::<HashSet<_>>().len() < canary.len());
+}
+
+/// Members', generations' and episodes' numbers do not go together.
+#[test]
+fn generators_are_not_correlated() {
+    let count = 4000;
+    let numbers = |mut rng: PhiloxRng| -> Vec<f64> { (0..count).map(|_| rng.random_range(-1.0..1.0)).collect() };
+    let correlation = |a: PhiloxRng, b: PhiloxRng| {
+        numbers(a).iter().zip(numbers(b)).map(|(a, b)| 3.0 * a * b).sum::<f64>() / f64::from(count)
+    };
+    let (key, bound) = (EpisodeKey::new(8, 3, 5), 5.0 / f64::from(count).sqrt());
+    let others =
+        [key.rng(), key.member_rng(1), EpisodeKey::new(8, 4, 5).member_rng(0), EpisodeKey::new(8, 3, 6).member_rng(0)];
+    for (number, other) in others.into_iter().enumerate() {
+        let found = correlation(key.member_rng(0), other);
+        assert!(found.abs() < bound, "generator {number}: {found}");
+    }
+    assert!(correlation(key.member_rng(0), key.member_rng(0)) > 10.0 * bound, "canary");
+}
+
+#[test]
+fn a_member_that_is_the_mark_of_all_is_refused() {
+    let panic = catch_unwind(|| EpisodeKey::new(1, 0, 0).member_rng(u32::MAX)).expect_err("refused");
+    assert_eq!(panic.downcast_ref::<String>().expect("a text"), "a member's generator: members are below 4294967295");
 }
 
 /// Bounds of every number of a new state.

@@ -5,6 +5,7 @@ use eggroll_core::counters;
 use eggroll_rl::{
     Decision, ExpectedValues, ExpectedValuesConfig, ExpectedValuesError, SampledWorlds, WorldKey, WorldSampler,
 };
+use rand::Rng;
 
 /// Cards that the other player may hold.
 const CARDS: usize = 4;
@@ -58,7 +59,7 @@ impl WorldSampler for Cards {
 }
 
 fn card(key: WorldKey, world: u32) -> i32 {
-    (key.words(world).next_word() % CARDS as u32) as i32
+    (key.rng(world).next_u32() % CARDS as u32) as i32
 }
 
 /// `card` for the first action, `9 − 2·card − made` for the last; what is not legal is not a number.

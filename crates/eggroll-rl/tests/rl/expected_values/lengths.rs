@@ -3,6 +3,7 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor};
 use eggroll_rl::{ExpectedValuesConfig, SampledWorlds, WorldKey, WorldSampler};
+use rand::Rng;
 use std::convert::Infallible;
 
 const ACTIONS: usize = 3;
@@ -18,8 +19,8 @@ struct Hidden;
 impl Hidden {
     /// The positions of a world: before each move, and now.
     fn positions(moves: &[usize], key: WorldKey, world: u32) -> Vec<Vec<i32>> {
-        let mut words = key.words(world);
-        let mut number = |bound: u32| (words.next_word() % bound) as i32;
+        let mut rng = key.rng(world);
+        let mut number = |bound: u32| (rng.next_u32() % bound) as i32;
         let hand: Vec<i32> = (0..=number(6)).map(|_| 1 + number(100)).collect();
         let all: Vec<i32> = hand.into_iter().chain(moves.iter().map(|_| 1 + number(100))).collect();
         (0..=moves.len()).map(|made| [&[1 + made as i32], &all[..all.len() - made]].concat()).collect()
