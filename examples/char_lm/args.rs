@@ -30,7 +30,7 @@ pub struct CharLmArgs {
     pub forecast: bool,
     #[command(flatten)]
     pub observers: ObserverArgs,
-    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     #[command(flatten)]

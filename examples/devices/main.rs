@@ -19,7 +19,7 @@ const TYPES: [DType; 3] = [DType::BF16, DType::F16, DType::F32];
 /// Lists the devices of this build on this machine.
 #[derive(Parser, Debug)]
 struct DevicesArgs {
-    /// Only this one: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Only this one: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long)]
     backend: Option<DeviceName>,
     /// Refuse a driver that computes on the CPU.

@@ -63,7 +63,7 @@ pub struct FinetuneArgs {
     /// Seed of initial weights, noise and batches.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

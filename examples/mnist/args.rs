@@ -37,7 +37,7 @@ pub struct MnistArgs {
     pub methods: Vec<Method>,
     #[command(flatten)]
     pub observers: ObserverArgs,
-    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// Devices that share each population, separated by commas: flex, cuda:0, cuda:1, …

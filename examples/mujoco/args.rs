@@ -41,7 +41,7 @@ pub struct MujocoArgs {
     /// Steps of the environment after which no generation begins.
     #[arg(long)]
     pub env_steps: Option<u64>,
-    /// Backend of the policy: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend of the policy: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     #[command(flatten)]

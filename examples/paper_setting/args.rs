@@ -52,7 +52,7 @@ pub struct PaperSettingArgs {
     /// Passes between two synchronizations; with few passes a fast device spends its time waiting.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub passes: u32,
-    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

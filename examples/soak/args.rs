@@ -26,7 +26,7 @@ pub struct SoakArgs {
     /// Folder for checkpoints and logs. Default: a temporary one.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

@@ -22,7 +22,7 @@ pub struct ThroughputArgs {
     /// Seconds of repetition for each size and population; slow columns run three times.
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
-    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// Leave out OpenES, which is slow for large networks.

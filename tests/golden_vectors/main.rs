@@ -29,6 +29,8 @@ fn devices() -> Vec<Device> {
         Device::wgpu(burn::tensor::DeviceKind::DefaultDevice),
         #[cfg(feature = "cuda")]
         Device::cuda(0),
+        #[cfg(feature = "rocm")]
+        Device::rocm(0),
     ];
     hosts().into_iter().chain(others).collect()
 }

@@ -1,7 +1,7 @@
 //! On a device every integer operation is one kernel of ours, whatever the population and the steps, also under Burn's
 //! Fusion: the portable defaults would launch none. One test, because the count is that of the whole process.
 
-#![cfg(any(feature = "wgpu", feature = "cuda"))]
+#![cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::integer::Votes;

@@ -2,7 +2,7 @@
 //! defaults would launch none. (A row projection adds two products by Burn.) One test, because the count is that of the whole
 //! process.
 
-#![cfg(any(feature = "wgpu", feature = "cuda"))]
+#![cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
 
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, Int, Tensor};

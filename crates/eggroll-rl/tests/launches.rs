@@ -1,6 +1,6 @@
 //! What a step of decisions launches on a device: a process of its own, because kernels are counted by process.
 
-#![cfg(any(feature = "wgpu", feature = "cuda"))]
+#![cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
 
 use burn::tensor::{Bool, Int, Tensor};
 use eggroll_core::{DeviceName, LaunchCount};

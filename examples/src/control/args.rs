@@ -25,7 +25,7 @@ pub struct ControlArgs {
     /// Folder for settings, curves and pictures, with a subfolder for each environment.
     #[arg(long, default_value = "runs")]
     pub out: PathBuf,
-    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// When a task counts as solved.

@@ -22,6 +22,7 @@ use std::sync::Mutex;
 /// | `flex` | Burn's CPU backend; the default | `flex` |
 /// | `ndarray` | Burn's former CPU backend | `ndarray` |
 /// | `cuda`, `cuda:1` | NVIDIA's CUDA | `cuda` |
+/// | `rocm`, `rocm:1` | AMD's ROCm | `rocm` |
 /// | `vulkan`, `vulkan:1` | Vulkan through SPIR-V | `vulkan` |
 /// | `metal`, `metal:1` | Apple's Metal | `metal` |
 /// | `wgpu`, `wgpu:1` | WebGPU | `wgpu` |
@@ -56,6 +57,7 @@ enum Backend {
     Flex,
     Ndarray,
     Cuda,
+    Rocm,
     Vulkan,
     Metal,
     Wgpu,
@@ -95,7 +97,7 @@ pub enum DeviceNameError {
 crate::debug_is_message!(DeviceNameError);
 
 impl Backend {
-    const ALL: [Self; 6] = [Self::Flex, Self::Ndarray, Self::Cuda, Self::Vulkan, Self::Metal, Self::Wgpu];
+    const ALL: [Self; 7] = [Self::Flex, Self::Ndarray, Self::Cuda, Self::Rocm, Self::Vulkan, Self::Metal, Self::Wgpu];
 
     fn name(self) -> &'static str {
         DeviceName::BACKENDS[self as usize]
@@ -108,7 +110,7 @@ impl Backend {
 
 impl DeviceName {
     /// The names of all backends.
-    pub const BACKENDS: [&str; 6] = ["flex", "ndarray", "cuda", "vulkan", "metal", "wgpu"];
+    pub const BACKENDS: [&str; 7] = ["flex", "ndarray", "cuda", "rocm", "vulkan", "metal", "wgpu"];
 
     /// The default devices of all backends that this build has.
     pub fn compiled() -> impl Iterator<Item = Self> {
@@ -132,6 +134,7 @@ impl DeviceName {
             Backend::Flex => cfg!(feature = "flex"),
             Backend::Ndarray => cfg!(feature = "ndarray"),
             Backend::Cuda => cfg!(feature = "cuda"),
+            Backend::Rocm => cfg!(feature = "rocm"),
             Backend::Vulkan => cfg!(feature = "vulkan"),
             Backend::Metal => cfg!(feature = "metal"),
             Backend::Wgpu => cfg!(feature = "wgpu"),
@@ -160,6 +163,8 @@ impl DeviceName {
             Backend::Ndarray => Ok(Device::ndarray()),
             #[cfg(feature = "cuda")]
             Backend::Cuda => self.found(Device::cuda(self.number.unwrap_or(0)), DeviceType::Cuda),
+            #[cfg(feature = "rocm")]
+            Backend::Rocm => self.found(Device::rocm(self.number.unwrap_or(0)), DeviceType::Rocm),
             #[cfg(feature = "vulkan")]
             Backend::Vulkan => self.found(Device::vulkan(kind), DeviceType::Vulkan),
             #[cfg(feature = "metal")]
@@ -170,6 +175,7 @@ impl DeviceName {
                 feature = "flex",
                 feature = "ndarray",
                 feature = "cuda",
+                feature = "rocm",
                 feature = "vulkan",
                 feature = "metal",
                 feature = "wgpu"
@@ -188,6 +194,7 @@ impl DeviceName {
         }
         let found = match (listed.len(), self.backend) {
             (0, Backend::Cuda) => "the NVIDIA driver (libcuda) is not installed or finds no GPU".to_owned(),
+            (0, Backend::Rocm) => "ROCm (libamdhip64) is not installed or finds no GPU".to_owned(),
             (0, Backend::Metal) => "Metal needs macOS and a GPU".to_owned(),
             (0, Backend::Vulkan) => "the Vulkan loader (libvulkan) or a driver for it is not installed".to_owned(),
             (0, _) => "no driver of Vulkan, Metal or DirectX 12 finds a GPU".to_owned(),
@@ -292,7 +299,7 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        let numbered = ["cuda", "vulkan", "metal", "wgpu"].map(|backend| format!("{backend}:3"));
+        let numbered = ["cuda", "rocm", "vulkan", "metal", "wgpu"].map(|backend| format!("{backend}:3"));
         for name in DeviceName::BACKENDS.into_iter().chain(numbered.iter().map(String::as_str)) {
             let device: DeviceName = name.parse().expect("a name");
             assert_eq!(device.to_string(), name);

@@ -5,7 +5,7 @@ mod devices;
 mod fetched;
 mod finetune;
 mod generation;
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
+#[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
 mod launches;
 #[path = "../host/made.rs"]
 #[expect(dead_code, reason = "made for the tests of the host")]

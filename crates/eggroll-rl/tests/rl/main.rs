@@ -12,6 +12,6 @@ mod host_rollouts;
 mod mujoco;
 mod not_a_number;
 mod odd_environments;
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
+#[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
 mod on_device;
 mod rollouts;

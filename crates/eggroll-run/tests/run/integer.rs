@@ -45,6 +45,8 @@ fn accelerators() -> Vec<Device> {
         Device::wgpu(burn::tensor::DeviceKind::DefaultDevice),
         #[cfg(feature = "cuda")]
         Device::cuda(0),
+        #[cfg(feature = "rocm")]
+        Device::rocm(0),
     ]
 }
 

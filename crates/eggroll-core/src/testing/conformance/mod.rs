@@ -109,11 +109,13 @@ fn implementations_of(index: usize, some: &[usize]) -> Vec<Implementation> {
 /// Devices that run CubeCL kernels.
 #[cfg(feature = "cube")]
 fn devices() -> Vec<Implementation> {
-    #[cfg(any(feature = "cuda", feature = "vulkan", feature = "metal"))]
+    #[cfg(any(feature = "cuda", feature = "rocm", feature = "vulkan", feature = "metal"))]
     let hardware = |name, device| Implementation { same_products: false, ..Implementation::new(name, device) };
     vec![
         #[cfg(feature = "cuda")]
         Implementation { product_slack: TENSOR_CORES, ..hardware("cuda", Device::cuda(0)) },
+        #[cfg(feature = "rocm")]
+        hardware("rocm", Device::rocm(0)),
         #[cfg(feature = "vulkan")]
         hardware("vulkan", Device::vulkan(DeviceKind::DefaultDevice)),
         #[cfg(feature = "metal")]
