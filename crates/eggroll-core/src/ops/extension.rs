@@ -1,28 +1,23 @@
 //! The backend extension trait of perturbed operations.
 
+use super::extension_trait::extension_trait;
 use super::operands::{BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise};
 use super::portable;
 use super::source::SourcePrimitive;
 use super::window::Window;
 use crate::rng::key::{NoiseKey, PairRange};
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::backend::{Autodiff, Backend};
 use burn::tensor::DType;
 #[cfg(feature = "cube")]
 use burn::tensor::Shape;
 
+extension_trait! {
 /// Perturbed operations of a backend.
 ///
 /// The defaults are composed of ordinary operations on the device and hold the noise of the call's members in memory. Backends
 /// override them with kernels that hold none. Only the public functions of [`ops`](crate::ops) call them, after checking every
 /// operand.
-#[backend_extension(
-    Flex: cfg(feature = "flex"),
-    NdArray: cfg(feature = "ndarray"),
-    Cube: cfg(feature = "cube"),
-    Fusion: cfg(feature = "cube"),
-    Autodiff,
-)]
 pub trait PerturbedOps: Backend {
     /// See [`low_rank_linear`](super::low_rank_linear).
     #[fusion(dtype = x, shape = linear_shape(x, weight, members))]
@@ -130,6 +125,7 @@ pub trait PerturbedOps: Backend {
     fn row_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
         portable::row_cross_entropy::<Self>(logits, targets, members)
     }
+}
 }
 
 /// The portable defaults: no gradient flows through noise, so Burn's autodiff decorator needs no more.

@@ -11,6 +11,7 @@ mod estimate;
 #[doc(hidden)]
 pub mod explicit;
 pub(crate) mod extension;
+mod extension_trait;
 pub mod integer;
 mod low_rank_linear;
 mod noise;

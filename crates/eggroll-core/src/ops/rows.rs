@@ -3,22 +3,17 @@
 //! Composed of many small operations, they take as long as the products in a member's forward. Here each is one pass in host memory,
 //! on all threads; elsewhere, ordinary operations that a backend may fuse. Gradients flow through them.
 
+use super::extension_trait::extension_trait;
 use super::operands::check_causal_attention;
 pub use super::operands::{Activation, CausalAttention};
 use super::portable;
 use crate::work::device::is_on_host;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
+extension_trait! {
 /// Operations of a backend between layers; the defaults are composed of ordinary ones.
-#[backend_extension(
-    Flex: cfg(feature = "flex"),
-    NdArray: cfg(feature = "ndarray"),
-    Cube: cfg(feature = "cube"),
-    Fusion: cfg(feature = "cube"),
-    Autodiff,
-)]
 pub trait RowOps: Backend {
     /// See [`gelu`], [`sigmoid`], [`silu`] and [`tanh`].
     #[fusion(dtype = x, shape = x.clone())]
@@ -53,6 +48,7 @@ pub trait RowOps: Backend {
     ) -> FloatTensor<Self> {
         portable::rows::causal_attention::<Self>(query, key, value, attention)
     }
+}
 }
 
 /// The portable defaults, through which gradients flow.

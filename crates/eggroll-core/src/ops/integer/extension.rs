@@ -3,22 +3,17 @@
 use super::operands::{GatePrimitive, IntegerBias, IntegerNoisePrimitive, VectorPrimitive};
 use super::portable;
 use crate::arithmetic::integer::{Rounding, Votes};
+use crate::ops::extension_trait::extension_trait;
 use crate::rng::key::{NoiseKey, PairRange};
 use burn::backend::tensor::IntTensor;
-use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::backend::{Autodiff, Backend};
 #[cfg(feature = "cube")]
 use burn::tensor::{DType, Shape};
 
+extension_trait! {
 /// Integer operations of a backend. All are exact: all backends agree bit for bit.
 ///
 /// The defaults are composed of ordinary integer operations on the device.
-#[backend_extension(
-    Flex: cfg(feature = "flex"),
-    NdArray: cfg(feature = "ndarray"),
-    Cube: cfg(feature = "cube"),
-    Fusion: cfg(feature = "cube"),
-    Autodiff,
-)]
 pub trait IntegerOps: Backend {
     /// See [`noise`](super::noise()); `like` gives device and type.
     #[fusion(dtype = like, shape = Shape::new([pairs.count as usize, *elements]))]
@@ -142,6 +137,7 @@ pub trait IntegerOps: Backend {
     ) -> IntTensor<Self> {
         portable::update::<Self>(parameter, noise, scores, rank, votes, limit)
     }
+}
 }
 
 /// The portable defaults on the inner backend's integers.
