@@ -19,6 +19,7 @@ mod recorded;
 mod rwkv7;
 mod torch_port;
 mod updates;
+mod written;
 
 use burn::tensor::Device;
 
