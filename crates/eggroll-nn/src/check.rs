@@ -3,8 +3,8 @@
 use eggroll_core::numbers::{self, Bound, Number, NumberError, last_name};
 use serde::Serialize;
 
-/// Largest number of values of a parameter: 256 GiB in f32.
-const MOST_VALUES: usize = 1 << 36;
+/// Largest number of values of a parameter: 256 GiB in f32, or 1 GiB where addresses have 32 bits.
+const MOST_VALUES: usize = 1 << if usize::BITS > 32 { 36 } else { 28 };
 /// Largest number of layers of a model: parameters have this many addresses in the noise.
 const MOST_LAYERS: usize = 1 << 24;
 

@@ -40,7 +40,8 @@ impl ParameterEntry {
         if role != Role::Frozen && shape.contains(&0) {
             return Err(TableError::Empty { path: path.clone(), shape: shape.clone() });
         }
-        if elements > MAX_NOISE_ELEMENTS {
+        // Where `usize` has 32 bits, no count that it holds is above the bound.
+        if elements as u64 > MAX_NOISE_ELEMENTS || elements == usize::MAX {
             return Err(TableError::TooMuchNoise { path: path.clone(), shape: shape.clone(), role, elements });
         }
         Ok(())
@@ -57,7 +58,7 @@ pub enum ParameterKind {
 }
 
 /// Elements that every distribution's stream has for a pair and a parameter.
-pub(crate) const MAX_NOISE_ELEMENTS: usize = 1 << 34;
+pub(crate) const MAX_NOISE_ELEMENTS: u64 = 1 << 34;
 
 /// A parameter table that cannot be made.
 #[derive(Clone, PartialEq, thiserror::Error)]

@@ -36,8 +36,8 @@ impl ParameterSummary<'_> {
         let values = |entry: &ParameterEntry| entry.shape.iter().product::<usize>();
         let all: usize = entries.iter().map(values).sum();
         let trained: usize = entries.iter().filter(|entry| entry.role != Role::Frozen).map(values).sum();
-        let bytes: usize = (0..entries.len()).map(|position| self.table.noise_bytes(position)).sum();
-        let of_generation = |pair: usize| (pair as u64 * u64::from(self.pairs.unwrap_or(0))).to_string();
+        let bytes: u64 = (0..entries.len()).map(|position| self.table.noise_bytes(position)).sum();
+        let of_generation = |pair: u64| (pair * u64::from(self.pairs.unwrap_or(0))).to_string();
         let of_entry = |(position, entry): (usize, &ParameterEntry)| {
             let (shape, pair) = (format!("{:?}", entry.shape), self.table.noise_bytes(position));
             let role = role_name(entry.role);

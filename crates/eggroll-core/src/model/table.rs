@@ -213,14 +213,14 @@ impl ParameterTable {
     /// # Panics
     ///
     /// Panics if there is no such position.
-    pub fn noise_bytes(&self, position: usize) -> usize {
-        self.entries[position].noise_elements() * self.place(position).1.size()
+    pub fn noise_bytes(&self, position: usize) -> u64 {
+        self.entries[position].noise_elements() as u64 * self.place(position).1.size() as u64
     }
 
     /// Lower bound on output bytes per row and member, over all matrices that are not frozen, used as they are or transposed.
-    pub fn least_output_bytes(&self) -> usize {
+    pub fn least_output_bytes(&self) -> u64 {
         let bytes = |(entry, (_, dtype)): (&ParameterEntry, &(Device, DType))| match MatrixView::of(&entry.shape) {
-            Some(view) if entry.role != Role::Frozen => view.d_input.min(view.d_output) * dtype.size(),
+            Some(view) if entry.role != Role::Frozen => (view.d_input.min(view.d_output) * dtype.size()) as u64,
             _ => 0,
         };
         self.entries.iter().zip(&self.places).map(bytes).sum()

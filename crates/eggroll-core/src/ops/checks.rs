@@ -6,7 +6,7 @@ use crate::rng::key::PairRange;
 use burn::tensor::Tensor;
 
 /// More elements than any memory holds; products of a few constants with smaller numbers do not overflow.
-pub(super) const TOO_MANY: usize = 1 << 40;
+pub(super) const TOO_MANY: usize = 1 << if usize::BITS > 32 { 40 } else { 28 };
 /// Number of all pairs.
 const PAIRS: u64 = 1 << 32;
 

@@ -334,6 +334,6 @@ impl ActiveParameter {
     }
 
     fn count_output(&self, bytes: usize) {
-        self.frame.output_bytes.set(self.frame.output_bytes.get() + bytes);
+        self.frame.output_bytes.set(self.frame.output_bytes.get() + bytes as u64);
     }
 }

@@ -206,7 +206,7 @@ pub struct ScopeUse {
     /// The field of the model through which each parameter was reached first, by position in the table.
     pub fields: Vec<Option<Field>>,
     /// Bytes that perturbed operations returned: measures what a member costs in memory.
-    pub output_bytes: usize,
+    pub output_bytes: u64,
     /// Inputs of parameters, for [`Unperturbed`].
     inputs: Vec<Inputs>,
     depends_on_members: bool,
@@ -293,7 +293,7 @@ struct Frame {
     returned: Cell<[usize; 4]>,
     uses: RefCell<Vec<ParameterUse>>,
     fields: RefCell<Vec<ReachedFields>>,
-    output_bytes: Cell<usize>,
+    output_bytes: Cell<u64>,
 }
 
 thread_local! {

@@ -80,7 +80,7 @@ pub struct MaterializedNoise {
     integers: Vec<Option<Tensor<2, Int>>>,
     /// The table that the noise of integer parameters is taken from, if any.
     integer_table: Option<Arc<Vec<i8>>>,
-    bytes: usize,
+    bytes: u64,
     generation: u32,
     /// The pair of the first row.
     first_pair: u32,
@@ -96,7 +96,7 @@ impl NoiseSourceConfig {
         let Self::Table { len } = *self else {
             return Ok(());
         };
-        if len > MAX_NOISE_ELEMENTS {
+        if len as u64 > MAX_NOISE_ELEMENTS {
             return Err(NoiseSourceError::TableTooLong { len });
         }
         let noise = table.entries().iter().map(|entry| (entry, entry.noise_elements()));
@@ -111,13 +111,13 @@ impl NoiseSourceConfig {
     /// Bytes that [`hold`](Self::hold) will hold for `pairs` pairs; `u64::MAX` for more.
     pub fn materialized_bytes(&self, table: &ParameterTable, pairs: u32) -> u64 {
         let mut each = 0u64; // bytes of a pair's noise
-        let mut tables: Vec<(Option<&Device>, usize)> = Vec::new(); // device and bytes of an element
+        let mut tables: Vec<(Option<&Device>, u64)> = Vec::new(); // device and bytes of an element
         for (position, entry) in table.entries().iter().enumerate() {
-            let (noise, (device, dtype)) = (table.noise_bytes(position) as u64, table.place(position));
+            let (noise, (device, dtype)) = (table.noise_bytes(position), table.place(position));
             let (held, in_table) = match entry.kind {
                 // All integers share one table of bytes on the host.
                 ParameterKind::Integer => (entry.role != Role::Frozen, (None, 1)),
-                ParameterKind::Float => (*self == Self::Cached, (Some(device), dtype.size())),
+                ParameterKind::Float => (*self == Self::Cached, (Some(device), dtype.size() as u64)),
             };
             each = each.saturating_add(if held { noise } else { 0 });
             if !tables.contains(&in_table) {
@@ -126,7 +126,7 @@ impl NoiseSourceConfig {
         }
         let tables = match *self {
             Self::Table { len } => {
-                tables.iter().fold(0u64, |sum, (_, size)| sum.saturating_add(len.saturating_mul(*size) as u64))
+                tables.iter().fold(0u64, |sum, (_, size)| sum.saturating_add((len as u64).saturating_mul(*size)))
             }
             _ => 0,
         };
@@ -164,7 +164,7 @@ impl MaterializedNoise {
             } else {
                 let (device, dtype) = table.place(position);
                 let key = table.key(position, seed, generation);
-                held.bytes += pairs.count as usize * elements * dtype.size();
+                held.bytes += u64::from(pairs.count) * table.noise_bytes(position);
                 let noise = noise(key, pairs, elements, device, dtype);
                 NoiseSource::Cached { noise, first_pair: pairs.first }
             });
@@ -175,8 +175,11 @@ impl MaterializedNoise {
     fn table(table: &ParameterTable, seed: u64, len: usize) -> Self {
         let integer = table.entries().iter().any(|entry| entry.kind == ParameterKind::Integer);
         let integer_table = integer.then(|| Arc::new(integer::table(seed, len)));
-        let mut held =
-            Self { bytes: integer_table.as_ref().map_or(0, |table| table.len()), integer_table, ..Self::default() };
+        let mut held = Self {
+            bytes: integer_table.as_ref().map_or(0, |table| table.len() as u64),
+            integer_table,
+            ..Self::default()
+        };
         let key = NoiseKey::table(seed).with_distribution(table.distribution());
         let mut tables: Vec<(Device, DType, Tensor<1>)> = Vec::new();
         for (position, entry) in table.entries().iter().enumerate() {
@@ -187,7 +190,7 @@ impl MaterializedNoise {
             let (device, dtype) = table.place(position);
             let known = tables.iter().find(|(on, of, _)| on == device && *of == dtype);
             let noise = known.map(|(_, _, noise)| noise.clone()).unwrap_or_else(|| {
-                held.bytes += len * dtype.size();
+                held.bytes += (len * dtype.size()) as u64;
                 let noise = noise(key, PairRange::new(0, 1), len, device, dtype).squeeze_dim(0);
                 tables.push((device.clone(), dtype, noise.clone()));
                 noise
@@ -247,8 +250,8 @@ impl MaterializedNoise {
     }
 
     /// Bytes of noise that are held.
-    pub fn bytes(&self) -> usize {
-        let bytes = |noise: &Tensor<2, Int>| noise.shape().num_elements() * noise.dtype().size();
-        self.bytes + self.integers.iter().flatten().map(bytes).sum::<usize>()
+    pub fn bytes(&self) -> u64 {
+        let bytes = |noise: &Tensor<2, Int>| (noise.shape().num_elements() * noise.dtype().size()) as u64;
+        self.bytes + self.integers.iter().flatten().map(bytes).sum::<u64>()
     }
 }

@@ -4,6 +4,8 @@ use super::instruction_set::InstructionSet;
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
 use super::portable::Portable;
+#[cfg(target_feature = "simd128")]
+use super::simd128::Simd128;
 use super::vector::Simd;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
@@ -35,6 +37,8 @@ pub(crate) trait MultiIsaKernel: Sized {
     const VNNI: bool;
     /// Whether there is a form for AVX-512 with BF16; else that for VNNI runs.
     const BF16: bool = false;
+    /// Whether there is a form for Advanced SIMD with dot products; else that for Advanced SIMD runs.
+    const DOT: bool = false;
 
     unsafe fn portable(self) -> Self::Output;
     #[cfg(target_arch = "x86_64")]
@@ -51,6 +55,18 @@ pub(crate) trait MultiIsaKernel: Sized {
     }
     #[cfg(target_arch = "aarch64")]
     unsafe fn neon(self) -> Self::Output;
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn neon_dot(self) -> Self::Output {
+        // SAFETY: a processor that has this set has Advanced SIMD.
+        unsafe { self.neon() }
+    }
+    #[cfg(target_feature = "simd128")]
+    #[inline(always)]
+    unsafe fn simd128(self) -> Self::Output {
+        // SAFETY: every processor runs plain Rust.
+        unsafe { self.portable() }
+    }
 }
 
 /// The forms of a [`Kernel`].
@@ -89,6 +105,12 @@ impl<K: Kernel> MultiIsaKernel for OfKernel<K> {
     unsafe fn neon(self) -> K::Output {
         // SAFETY: the processor has the instruction set by the trait's contract.
         unsafe { self.0.run::<Neon>() }
+    }
+    #[cfg(target_feature = "simd128")]
+    #[inline(always)]
+    unsafe fn simd128(self) -> K::Output {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<Simd128>() }
     }
 }
 
@@ -153,6 +175,12 @@ pub(crate) unsafe fn dispatch_forms_on<F: MultiIsaKernel>(set: InstructionSet, f
         // SAFETY: the caller's set has these features.
         unsafe { forms.neon() }
     }
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon,dotprod")]
+    unsafe fn neon_dot<F: MultiIsaKernel>(forms: F) -> F::Output {
+        // SAFETY: the caller's set has these features.
+        unsafe { forms.neon_dot() }
+    }
     // SAFETY: the processor has the set by this function's contract, and with it the older ones.
     unsafe {
         match set {
@@ -169,7 +197,12 @@ pub(crate) unsafe fn dispatch_forms_on<F: MultiIsaKernel>(set: InstructionSet, f
                 avx2(forms)
             }
             #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon => neon(forms),
+            InstructionSet::NeonDot if F::DOT => neon_dot(forms),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon | InstructionSet::NeonDot => neon(forms),
+            // The whole program is compiled for it.
+            #[cfg(target_feature = "simd128")]
+            InstructionSet::Simd128 => forms.simd128(),
             InstructionSet::Portable => forms.portable(),
         }
     }

@@ -26,6 +26,12 @@ pub enum InstructionSet {
     /// Advanced SIMD, 4 lanes.
     #[cfg(target_arch = "aarch64")]
     Neon,
+    /// Advanced SIMD with dot products, for products of int8; floats as on Advanced SIMD.
+    #[cfg(target_arch = "aarch64")]
+    NeonDot,
+    /// WebAssembly's 128-bit vectors, 4 lanes, in programs that are compiled for them.
+    #[cfg(target_feature = "simd128")]
+    Simd128,
 }
 
 impl InstructionSet {
@@ -55,7 +61,12 @@ impl InstructionSet {
         #[cfg(target_arch = "aarch64")]
         if std::arch::is_aarch64_feature_detected!("neon") {
             sets.push(Self::Neon);
+            if std::arch::is_aarch64_feature_detected!("dotprod") {
+                sets.push(Self::NeonDot);
+            }
         }
+        #[cfg(target_feature = "simd128")]
+        sets.push(Self::Simd128);
         sets
     }
 
@@ -73,6 +84,10 @@ impl InstructionSet {
             Self::Avx512Bf16 => "avx512bf16",
             #[cfg(target_arch = "aarch64")]
             Self::Neon => "neon",
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot => "neondot",
+            #[cfg(target_feature = "simd128")]
+            Self::Simd128 => "simd128",
         }
     }
 
@@ -82,13 +97,15 @@ impl InstructionSet {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni | Self::Avx512Bf16 => Self::Avx512,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot => Self::Neon,
             other => *other,
         }
     }
 
     /// The instruction set that kernels run on: the preferred one of [`available`](Self::available), or the one that the
-    /// environment variable `EGGROLL_INSTRUCTION_SET` names. Its names are `portable`, `avx2`, `avx512`, `avx512vnni`, `avx512bf16`
-    /// and `neon`.
+    /// environment variable `EGGROLL_INSTRUCTION_SET` names. Its names are `portable`, `avx2`, `avx512`, `avx512vnni`, `avx512bf16`,
+    /// `neon`, `neondot` and `simd128`.
     ///
     /// # Panics
     ///

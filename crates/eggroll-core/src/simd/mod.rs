@@ -2,7 +2,8 @@
 //!
 //! A kernel is a generic function over [`Simd`]; [`dispatch`] compiles it for every instruction set and picks one at run
 //! time. Every operation is exactly rounded (fused multiply-add, square root) or integer: all instruction sets give the
-//! same bits. Products of bfloat16, whose sums differ between processors, are outside of it.
+//! same bits. WebAssembly alone rounds [`Simd::mul_add`] twice: its noise has the same bits, its sums of products have not.
+//! Products of bfloat16, whose sums differ between processors, are outside of it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -13,6 +14,8 @@ mod instruction_set;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+#[cfg(target_feature = "simd128")]
+mod simd128;
 mod vector;
 
 #[cfg(test)]
@@ -24,6 +27,8 @@ pub(crate) use instruction_set::VARIABLE;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
+#[cfg(target_feature = "simd128")]
+pub(crate) use simd128::Simd128;
 pub(crate) use vector::Simd;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {avx2::Avx2, avx512::Avx512};

@@ -31,6 +31,17 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
     /// `a * b + c`, rounded once.
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `a * b + c`, rounded once where the processor has an instruction for it, else twice: for sums that need not be the same everywhere.
+    #[inline(always)]
+    unsafe fn mul_add(a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        // SAFETY: by this function's contract.
+        unsafe { Self::fma(a, b, c) }
+    }
+    /// [`mul_add`](Self::mul_add) of one float.
+    #[inline(always)]
+    fn scalar_mul_add(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
     unsafe fn sqrt(a: Self::F) -> Self::F;
     /// The larger of each lane; `b` if one is NaN.
     unsafe fn max(a: Self::F, b: Self::F) -> Self::F;

@@ -42,7 +42,7 @@ fn inside_evaluate_equals_explicit_weights() {
             let x = uniform([MEMBERS * 2, 5, 13], 0, &device);
             let alone = |member, model: Linear| model.forward(rows_of(&x, member));
             let used = assert_members((&what, LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
-            assert_eq!(used.output_bytes, MEMBERS * 2 * 5 * 7 * 4);
+            assert_eq!(used.output_bytes, (MEMBERS * 2 * 5 * 7 * 4) as u64);
             let alone = |_, model: Linear| model.forward(x.clone());
             assert_members((&what, LAYER), &layer, &scope, || layer.forward_shared(x.clone()), alone);
         }

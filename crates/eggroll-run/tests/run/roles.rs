@@ -194,8 +194,8 @@ fn the_table_shows_roles_and_bytes() {
     let model = EggModelConfig::new().with_layers(1).with_width(16).init(&Device::flex());
     let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(4).init(&model);
     let entries = strategy.parameters().entries();
-    let bytes: usize = (0..entries.len()).map(|position| strategy.parameters().noise_bytes(position)).sum();
-    assert_eq!(bytes, entries.iter().map(|entry| entry.noise_elements()).sum::<usize>());
+    let bytes: u64 = (0..entries.len()).map(|position| strategy.parameters().noise_bytes(position)).sum();
+    assert_eq!(bytes, entries.iter().map(|entry| entry.noise_elements() as u64).sum::<u64>());
     assert!(
         strategy.parameter_summary().to_string().lines().last().expect("totals").ends_with(&format!("{}", 2 * bytes))
     );

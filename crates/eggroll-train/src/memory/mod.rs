@@ -28,13 +28,13 @@ fn left() -> Option<u64> {
 pub(crate) fn check(config: &EvolutionStrategyConfig, table: &ParameterTable, limit: u64) -> Result<(), MemoryError> {
     check_pair_noise(table, limit)?;
     check_held_noise(config, table, limit)?;
-    let least = Chunk { member_bytes: table.least_output_bytes() as u64, side_by_side: 1, limit };
+    let least = Chunk { member_bytes: table.least_output_bytes(), side_by_side: 1, limit };
     least.check(config.chunk_size.unwrap_or(2).min(config.population_size))
 }
 
 /// One pair's noise of one parameter is the least that any operation holds.
 fn check_pair_noise(table: &ParameterTable, limit: u64) -> Result<(), MemoryError> {
-    let bytes = (0..table.entries().len()).map(|position| (table.noise_bytes(position) as u64, position));
+    let bytes = (0..table.entries().len()).map(|position| (table.noise_bytes(position), position));
     match bytes.max() {
         Some((needed, position)) if needed > limit => {
             let what = format!("one pair's noise of \"{}\"", table.entries()[position].path);
@@ -84,7 +84,8 @@ impl Chunk {
             return Ok(());
         }
         let fits = limit / member_bytes.saturating_mul(side_by_side as u64).max(1);
-        Err(MemoryError::Chunk { members, side_by_side, needed, limit, fits: (fits - fits % 2) as usize })
+        let fits = usize::try_from(fits - fits % 2).unwrap_or(usize::MAX);
+        Err(MemoryError::Chunk { members, side_by_side, needed, limit, fits })
     }
 
     /// Whether a chunk may not fit, from a lower bound for one row of a member.

@@ -19,35 +19,34 @@ impl Population {
     /// Upper bound on what they return: kernels address 2³² elements of two bytes or more, and Vulkan buffers of 4 GiB.
     const MOST_CHUNK_BYTES: u64 = 4 << 30;
     /// The same for one core's chunk: a usual second-level cache.
-    pub(super) const CORE_BYTES: usize = 1 << 20;
+    pub(super) const CORE_BYTES: u64 = 1 << 20;
     /// Twice the bytes of noise that an evaluation of many forwards may hold, if the memory is unknown.
     pub(super) const HELD_BYTES: u64 = 2 << 30;
 
     /// Bytes that the perturbed layers may return for a chunk that is alone.
-    pub(super) fn chunk_bytes(&self) -> usize {
+    pub(super) fn chunk_bytes(&self) -> u64 {
         let device = if self.is_on_host() { None } else { self.memory_limit };
         let bytes = device.map_or(0, |memory| memory / Self::DEVICE_SHARE);
-        let bytes = bytes.clamp(Self::CHUNK_BYTES, Self::MOST_CHUNK_BYTES);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+        bytes.clamp(Self::CHUNK_BYTES, Self::MOST_CHUNK_BYTES)
     }
 
     /// Members of the next chunk, in whole pairs. The layers' outputs stay below `budget` bytes, and the outputs of all
     /// chunks that are evaluated side by side stay below the limit.
-    pub(super) fn chunk_size(&self, budget: usize, side_by_side: usize) -> usize {
+    pub(super) fn chunk_size(&self, budget: u64, side_by_side: usize) -> usize {
         let limit = self.memory_limit.map_or(u64::MAX, |limit| limit / side_by_side as u64);
-        let budget = budget.min(usize::try_from(limit).unwrap_or(usize::MAX));
+        let budget = budget.min(limit);
         let wanted = match (self.chunk_size, self.member_bytes.load(Relaxed)) {
             (Some(chunk), 0) if self.is_to_be_measured(side_by_side) => chunk.min(Self::FIRST_CHUNK),
             (Some(chunk), _) => chunk,
             (None, 0) => Self::FIRST_CHUNK,
-            (None, bytes) => budget / bytes,
+            (None, bytes) => usize::try_from(budget / bytes).unwrap_or(usize::MAX),
         };
         wanted.clamp(2, self.members).next_multiple_of(2)
     }
 
     /// Whether a small first chunk has to measure the bytes of a member: if chunks are chosen by them, or may not fit.
     pub(super) fn is_to_be_measured(&self, side_by_side: usize) -> bool {
-        let member_bytes = self.perturbation.table.least_output_bytes() as u64;
+        let member_bytes = self.perturbation.table.least_output_bytes();
         let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
         let known = self.member_bytes.load(Relaxed) > 0 || locked(&self.uses).is_some();
         let chunk = self.chunk_size.map(|members| members.min(self.members));
@@ -58,7 +57,7 @@ impl Population {
     #[track_caller]
     pub(super) fn check_memory(&self, members: usize, side_by_side: usize) {
         let Some(limit) = self.memory_limit else { return };
-        let member_bytes = self.member_bytes.load(Relaxed) as u64;
+        let member_bytes = self.member_bytes.load(Relaxed);
         if let Err(error) = (Chunk { member_bytes, side_by_side, limit }).check(members) {
             panic!("{error}");
         }

@@ -213,7 +213,7 @@ impl Population {
             members.count
         );
         let output_bytes = self.note_scope(scope);
-        self.member_bytes.store(output_bytes.div_ceil(members.count), Relaxed);
+        self.member_bytes.store(output_bytes.div_ceil(members.count as u64), Relaxed);
         if members.first == self.first {
             self.note_inputs(&shape[1..], members, S::HAS_ROWS, |members| {
                 let own = members.first - self.first;

@@ -24,7 +24,7 @@ use eggroll_core::scope::{Enclosing, Inputs, ParameterUse, Perturbation, ScopeUs
 use eggroll_core::sync::locked;
 use eggroll_core::{Field, PairRange, ParameterTensor};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 /// The members of one generation; made by [`ask`](crate::EvolutionStrategy::ask).
@@ -43,7 +43,7 @@ pub struct Population {
     pub(crate) settings: RunningSettings,
     pub(crate) chunk_size: Option<usize>,
     /// Bytes that the perturbed layers return for one member, once known.
-    pub(crate) member_bytes: Arc<AtomicUsize>,
+    pub(crate) member_bytes: Arc<AtomicU64>,
     /// Bytes of memory that may be used, if known.
     pub(crate) memory_limit: Option<u64>,
     /// How all chunks so far have used the parameters; `None` before the first. Slices note it with the population.
@@ -232,7 +232,7 @@ impl Population {
     }
 
     /// Notes what a chunk did; returns the bytes that its layers returned.
-    fn note_scope(&self, scope: ScopeUse) -> usize {
+    fn note_scope(&self, scope: ScopeUse) -> u64 {
         self.note_fields(scope.fields);
         self.note_uses(scope.uses);
         scope.output_bytes

@@ -1,4 +1,5 @@
-//! One single-threaded pool for every core: work inside stays on its thread, with its thread-locals.
+//! One single-threaded pool for every core: work inside stays on its thread, with its thread-locals. In a browser, which starts no
+//! threads, work runs on the calling thread.
 
 use eggroll_core::counters;
 use eggroll_core::scope::{Enclosing, suspended};
@@ -8,23 +9,31 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-/// The pools, one for each thread of rayon's global pool.
-pub fn pools() -> &'static [ThreadPool] {
-    static POOLS: OnceLock<Vec<ThreadPool>> = OnceLock::new();
-    POOLS.get_or_init(|| {
-        let pool = |i| {
-            let builder = ThreadPoolBuilder::new().num_threads(1).thread_name(move |_| format!("eggroll-{i}"));
-            builder.build().expect("threads can be started")
-        };
-        (0..rayon::current_num_threads()).map(pool).collect()
-    })
+/// A pool of one thread, or the calling thread.
+#[derive(Debug)]
+pub struct Worker(Option<ThreadPool>);
+
+impl Worker {
+    fn new(i: usize) -> Self {
+        if cfg!(target_family = "wasm") {
+            return Self(None);
+        }
+        let builder = ThreadPoolBuilder::new().num_threads(1).thread_name(move |_| format!("eggroll-{i}"));
+        Self(Some(builder.build().expect("threads can be started")))
+    }
+}
+
+/// The workers, one for each thread of rayon's global pool.
+pub fn pools() -> &'static [Worker] {
+    static POOLS: OnceLock<Vec<Worker>> = OnceLock::new();
+    POOLS.get_or_init(|| (0..rayon::current_num_threads()).map(Worker::new).collect())
 }
 
 /// Applies `f` to every item, on any pool, and returns the results in order. A panic in `f` is passed on, once all pools are done.
 ///
 /// A thread that waits here may take jobs of other evaluations, which may run on any thread. So `f` runs outside of all scopes, but
 /// inside of the evaluations that enclose this call.
-pub fn map<T: Sync, R: Send>(pools: &[ThreadPool], items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(pools: &[Worker], items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
     let enclosing = Enclosing::here();
     let work = || {
@@ -58,12 +67,17 @@ pub fn map_counted<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) ->
 }
 
 /// Runs `work` once on each pool, side by side, and waits for all of them.
-fn on_all(pools: &[ThreadPool], work: &(impl Fn() + Sync)) {
-    if let Some((pool, others)) = pools.split_first() {
-        pool.in_place_scope(|scope| {
+fn on_all(pools: &[Worker], work: &(impl Fn() + Sync)) {
+    match pools.split_first() {
+        Some((Worker(Some(pool)), others)) => pool.in_place_scope(|scope| {
             scope.spawn(|_| work());
             on_all(others, work);
-        });
+        }),
+        Some((Worker(None), others)) => {
+            work();
+            on_all(others, work);
+        }
+        None => {}
     }
 }
 
@@ -89,7 +103,7 @@ mod tests {
         map_counted(&items, |()| counters::add_host_read());
         assert_eq!((counters::snapshot() - before).host_reads, 9);
         // From a pool's own thread too.
-        let of_pool = pools()[0].install(|| {
+        let of_pool = pools()[0].0.as_ref().expect("a thread").install(|| {
             let before = counters::snapshot();
             map_counted(&items, |()| counters::add_host_read());
             counters::snapshot() - before

@@ -25,7 +25,7 @@ use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::sync::locked;
 use eggroll_core::{MaterializedNoise, Noiser, PairRange, ParameterKind, ParameterSummary, ParameterTable};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 /// An evolution strategy for one model: [`ask`](Self::ask) for a population, evaluate it, [`tell`](Self::tell) the
@@ -78,7 +78,7 @@ pub struct EvolutionStrategy {
     chain: Chain,
     scheduler: ModuleLrScheduler,
     generation: u64,
-    member_bytes: usize,
+    member_bytes: u64,
     /// Bytes of memory that may be used, if known.
     memory_limit: Option<u64>,
     report: Option<GenerationReport>,
@@ -240,7 +240,7 @@ impl EvolutionStrategy {
             },
             settings: self.settings,
             chunk_size: self.config.chunk_size,
-            member_bytes: Arc::new(AtomicUsize::new(self.member_bytes)),
+            member_bytes: Arc::new(AtomicU64::new(self.member_bytes)),
             memory_limit: self.memory_limit,
             uses: Arc::default(),
             fields: Arc::default(),

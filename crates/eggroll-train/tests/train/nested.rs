@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
 use eggroll_train::{EvolutionStrategyConfig, Fitness, MemberChunk, Population};
+use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -24,7 +25,12 @@ fn on_threads(name: &str, test: impl FnOnce() -> String) {
         return println!("\nfound: {}", test());
     }
     let found = ["1", "2", "4"].map(|threads| {
-        let mut child = Command::new(env::current_exe().expect("this program"));
+        // In the emulator, where programs are another machine's.
+        let emulator = env::var("EGGROLL_TEST_EMULATOR").unwrap_or_default();
+        let program = env::current_exe().expect("this program");
+        let words = [emulator.split_whitespace().map(OsStr::new).collect(), vec![program.as_os_str()]].concat();
+        let mut child = Command::new(words[0]);
+        child.args(&words[1..]);
         let child = child.args(["--exact", &format!("nested::{name}"), "--nocapture"]);
         let output = child.env(THREADS, threads).env(INNER, "1").output().expect("starts");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -105,14 +105,14 @@ impl Element for Gelu {
         unsafe {
             let zero = S::splat(0.0);
             let minus = S::max(S::splat(-FAR), S::sub(zero, S::max(S::sub(zero, x), x))); // −|x|
-            let t = S::div(S::splat(1.0), S::fma(S::splat(-P), minus, S::splat(1.0)));
+            let t = S::div(S::splat(1.0), S::mul_add(S::splat(-P), minus, S::splat(1.0)));
             let mut sum = S::splat(COEFFICIENTS[0]);
             for coefficient in &COEFFICIENTS[1..] {
-                sum = S::fma(sum, t, S::splat(*coefficient));
+                sum = S::mul_add(sum, t, S::splat(*coefficient));
             }
             let square = S::mul(S::mul(minus, minus), S::splat(-0.5));
             let tail = S::mul(S::mul(sum, t), exp::<S>(square));
-            S::fma(minus, tail, S::max(zero, x))
+            S::mul_add(minus, tail, S::max(zero, x))
         }
     }
 }
@@ -145,7 +145,7 @@ impl Element for Tanh {
     #[inline(always)]
     unsafe fn of<S: Simd>(x: S::F) -> S::F {
         // SAFETY: by this function's contract.
-        unsafe { S::fma(S::splat(2.0), Sigmoid::of::<S>(S::add(x, x)), S::splat(-1.0)) }
+        unsafe { S::mul_add(S::splat(2.0), Sigmoid::of::<S>(S::add(x, x)), S::splat(-1.0)) }
     }
 }
 

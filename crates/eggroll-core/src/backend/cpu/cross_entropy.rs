@@ -103,14 +103,14 @@ unsafe fn exp<S: Simd>(x: S::F) -> S::F {
     // SAFETY: by this function's contract.
     unsafe {
         let x = S::max(S::splat(-87.0), x);
-        let rounded = S::fma(x, S::splat(std::f32::consts::LOG2_E), S::splat(ROUND));
+        let rounded = S::mul_add(x, S::splat(std::f32::consts::LOG2_E), S::splat(ROUND));
         let n = S::sub(rounded, S::splat(ROUND));
-        let r = S::fma(n, S::splat(-std::f32::consts::LN_2), x);
+        let r = S::mul_add(n, S::splat(-std::f32::consts::LN_2), x);
         let mut sum = S::splat(SERIES[5]);
         for i in (0..5).rev() {
-            sum = S::fma(sum, r, S::splat(SERIES[i]));
+            sum = S::mul_add(sum, r, S::splat(SERIES[i]));
         }
-        let value = S::fma(S::mul(r, r), sum, S::add(r, S::splat(1.0)));
+        let value = S::mul_add(S::mul(r, r), sum, S::add(r, S::splat(1.0)));
         let power = S::shl::<23>(S::uadd(S::to_bits(rounded), S::usplat(127)));
         S::mul(value, S::from_bits(power))
     }

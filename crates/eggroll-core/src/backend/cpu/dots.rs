@@ -138,7 +138,7 @@ unsafe fn dot_tile<S: Simd, const R: usize, const V: usize>(
             for (i, sums) in sums.iter_mut().enumerate() {
                 let x = S::load(x.pointer.add(i * x.row + k));
                 for (sum, column) in sums.iter_mut().zip(columns) {
-                    *sum = S::fma(x, column, *sum);
+                    *sum = S::mul_add(x, column, *sum);
                 }
             }
             k += S::LANES;
@@ -148,7 +148,7 @@ unsafe fn dot_tile<S: Simd, const R: usize, const V: usize>(
                 let mut sum = S::sum(*sum);
                 for k in whole..depth {
                     let (x, v) = (*x.pointer.add(i * x.row + k), *v.pointer.add(j * v.row + k));
-                    sum = x.mul_add(v, sum);
+                    sum = S::scalar_mul_add(x, v, sum);
                 }
                 *out.pointer.add(i * out.row + j * out.column) = sum * scale;
             }

@@ -29,7 +29,7 @@ impl LowRankEpilogue {
         unsafe {
             for k in 0..self.rank {
                 let t = S::splat(*self.t.add(k * self.step));
-                sum = S::fma(t, load_some::<S>(self.a.add(k * self.d_output + c), lanes), sum);
+                sum = S::mul_add(t, load_some::<S>(self.a.add(k * self.d_output + c), lanes), sum);
             }
             match self.bias {
                 Some(bias) => S::add(sum, load_some::<S>(bias.add(c), lanes)),

@@ -21,13 +21,13 @@ pub(super) unsafe fn exp<S: Simd>(x: S::F) -> S::F {
     unsafe {
         // Below, the exponent would wrap. The order of arguments keeps NaN.
         let clamped = S::max(S::splat(-87.0), x);
-        let rounded = S::fma(clamped, S::splat(std::f32::consts::LOG2_E), S::splat(ROUND));
+        let rounded = S::mul_add(clamped, S::splat(std::f32::consts::LOG2_E), S::splat(ROUND));
         let n = S::sub(rounded, S::splat(ROUND));
-        let r = S::fma(n, S::splat(-LN_2_HIGH), clamped);
-        let r = S::fma(n, S::splat(-LN_2_LOW), r);
+        let r = S::mul_add(n, S::splat(-LN_2_HIGH), clamped);
+        let r = S::mul_add(n, S::splat(-LN_2_LOW), r);
         let mut sum = S::splat(COEFFICIENTS[0]);
         for coefficient in &COEFFICIENTS[1..] {
-            sum = S::fma(sum, r, S::splat(*coefficient));
+            sum = S::mul_add(sum, r, S::splat(*coefficient));
         }
         // A factor, not a sum of exponents: the bits of a NaN would become the bits of a number.
         S::mul(sum, S::from_bits(S::uadd(S::shl::<23>(S::to_bits(rounded)), S::usplat(1f32.to_bits()))))

@@ -63,7 +63,7 @@ impl Kernel for RecurrenceSequence<'_> {
                     let f = Sigmoid::of::<S>(load_some::<S>(self.forget.as_ptr().add(at), lanes));
                     let c = load_some::<S>(self.candidate.as_ptr().add(at), lanes);
                     h = S::mul(h, S::splat(*kept));
-                    h = S::fma(f, c, S::mul(S::sub(one, f), h));
+                    h = S::mul_add(f, c, S::mul(S::sub(one, f), h));
                     if lanes == S::LANES {
                         S::store(states.add(at), h);
                     } else {

@@ -56,7 +56,7 @@ impl Kernel for RmsNorm<'_> {
                 let mut k = 0;
                 while k < n {
                     let x = load_some::<S>(x.as_ptr().add(k), S::LANES.min(n - k));
-                    sum = S::fma(x, x, sum);
+                    sum = S::mul_add(x, x, sum);
                     k += S::LANES;
                 }
                 let scale = S::splat(1.0 / (S::sum(sum) / n as f32 + self.epsilon).sqrt());

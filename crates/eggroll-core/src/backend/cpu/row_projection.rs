@@ -89,12 +89,12 @@ unsafe fn dot<S: Simd>(a: &[f32], b: &[f32]) -> f32 {
         while i < whole {
             for (j, sum) in sums.iter_mut().enumerate() {
                 let at = i + j * S::LANES;
-                *sum = S::fma(S::load(a.as_ptr().add(at)), S::load(b.as_ptr().add(at)), *sum);
+                *sum = S::mul_add(S::load(a.as_ptr().add(at)), S::load(b.as_ptr().add(at)), *sum);
             }
             i += 4 * S::LANES;
         }
         let sum = S::sum(S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3])));
-        a[whole..].iter().zip(&b[whole..]).fold(sum, |sum, (a, b)| a.mul_add(*b, sum))
+        a[whole..].iter().zip(&b[whole..]).fold(sum, |sum, (a, b)| S::scalar_mul_add(*a, *b, sum))
     }
 }
 
@@ -111,12 +111,12 @@ unsafe fn add_scaled<S: Simd>(v: &mut [f32], q: &[f32], scale: f32) {
         let factor = S::splat(scale);
         let mut i = 0;
         while i < whole {
-            let sum = S::fma(factor, S::load(q.as_ptr().add(i)), S::load(v.as_ptr().add(i)));
+            let sum = S::mul_add(factor, S::load(q.as_ptr().add(i)), S::load(v.as_ptr().add(i)));
             S::store(v.as_mut_ptr().add(i), sum);
             i += S::LANES;
         }
     }
     for (v, q) in v[whole..].iter_mut().zip(&q[whole..]) {
-        *v = scale.mul_add(*q, *v);
+        *v = S::scalar_mul_add(scale, *q, *v);
     }
 }

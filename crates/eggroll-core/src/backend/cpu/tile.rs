@@ -51,7 +51,7 @@ impl Tile {
                     let sum = S::from_i32(S::to_bits(S::load(sums.as_ptr().add(c).cast())));
                     let scale = S::mul(S::splat(*x), S::load(w.as_ptr().add(c)));
                     let to = row.as_mut_ptr().add(c);
-                    S::store(to, if add { S::fma(sum, scale, S::load(to)) } else { S::mul(sum, scale) });
+                    S::store(to, if add { S::mul_add(sum, scale, S::load(to)) } else { S::mul(sum, scale) });
                 }
             }
         }
@@ -273,7 +273,7 @@ unsafe fn tile_exact<S: Simd, const R: usize, const V: usize>(depth: usize, x: C
             for (r, sums) in sums.iter_mut().enumerate() {
                 let row = xs.add(r * x.row);
                 for (step, column) in columns.iter().enumerate() {
-                    sums[0] = S::fma(S::splat(*row.add(step * x.depth)), *column, sums[0]);
+                    sums[0] = S::mul_add(S::splat(*row.add(step * x.depth)), *column, sums[0]);
                 }
             }
             w = w.wrapping_add(UNROLL * panel_row);
@@ -288,7 +288,7 @@ unsafe fn tile_exact<S: Simd, const R: usize, const V: usize>(depth: usize, x: C
             for (r, sums) in sums.iter_mut().enumerate() {
                 let x = S::splat(*xs.add(r * x.row));
                 for (sum, column) in sums.iter_mut().zip(columns) {
-                    *sum = S::fma(x, column, *sum);
+                    *sum = S::mul_add(x, column, *sum);
                 }
             }
             w = w.wrapping_add(panel_row);

@@ -326,7 +326,7 @@ fn other_instruction_sets() {
     for set in &sets[..sets.len() - 1] {
         // Where only the integer kernels are others, the float ones have been tested.
         let suite = if set.of_floats() == preferred { "conformance::integer" } else { "conformance" };
-        let run = std::process::Command::new(std::env::current_exe().expect("a test binary"))
+        let run = crate::testing::this_binary()
             .args([suite, "--test-threads", "2"])
             .env(VARIABLE, set.name())
             .output()
@@ -357,7 +357,7 @@ fn other_reductions() {
     }
     let other = if plane_size(&client) == 0 { "planes" } else { "shared" };
     let suites = ["linear::equals", "linear::chunks", "linear_groups::equals", "cross_entropy::", "row_projection::"];
-    let run = std::process::Command::new(std::env::current_exe().expect("a test binary"))
+    let run = crate::testing::this_binary()
         .args(suites.map(|suite| format!("conformance::{suite}")))
         .env(REDUCTIONS, other)
         .output()

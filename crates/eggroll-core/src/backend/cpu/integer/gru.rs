@@ -1,9 +1,9 @@
 //! The recurrence of the minimal GRU: a block of sequences goes through all steps while their states stay in cache.
 
 use super::noise::{NoiseSlice, VectorSlices, rows_of_member};
-use super::product::{LowRank, OFFSET, Packed, offset};
+use super::product::{LowRank, Packed, offset};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use super::tile::{COLUMNS, ROWS, Scale, Tile, load, store};
+use super::tile::{COLUMNS, OFFSET, ROWS, Scale, Tile, load, store};
 use crate::arithmetic::integer::Rounding;
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;

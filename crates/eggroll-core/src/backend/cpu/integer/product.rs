@@ -2,12 +2,9 @@
 
 use super::noise::{NoiseSlice, sign};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use super::tile::{COLUMNS, ROWS, Sums, Term, Terms, Tile, load};
+use super::tile::{COLUMNS, OFFSET, ROWS, Sums, Term, Terms, Tile, load};
 use crate::arithmetic::integer::{FIXED_POINT, Rounding, shift_rounded};
 use std::slice::ChunksExact;
-
-/// What turns signed values into the unsigned ones that products take; corrected by the sums of columns.
-pub(in crate::backend::cpu) const OFFSET: u8 = 0x80;
 
 /// A matrix of int8 in panels of [`COLUMNS`] columns, `[panels, steps, COLUMNS, 4]`, padded with zeros.
 pub(in crate::backend::cpu) struct Packed {

@@ -8,6 +8,8 @@ use std::mem::MaybeUninit;
 pub(in crate::backend::cpu) const ROWS: usize = 8;
 /// Columns of a tile: two vectors of AVX-512.
 pub(in crate::backend::cpu) const COLUMNS: usize = 32;
+/// What turns signed values into the unsigned ones that products take; corrected by the sums of columns.
+pub(in crate::backend::cpu) const OFFSET: u8 = 0x80;
 /// Bytes of one step of a panel.
 pub(super) const LINE: usize = 4 * COLUMNS;
 /// Sums of one row of a tile.

@@ -1,8 +1,8 @@
 //! Votes, and the step that they may lead to: `Z = Σ_q f_q·B_q·A_qᵀ` as one product over all pairs.
 
-use super::product::{OFFSET, Packed};
+use super::product::Packed;
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use super::tile::{COLUMNS, ROWS, Sums, Tile, load, store};
+use super::tile::{COLUMNS, OFFSET, ROWS, Sums, Tile, load, store};
 use crate::arithmetic::integer::{Votes, clip};
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;

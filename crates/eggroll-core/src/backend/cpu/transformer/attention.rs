@@ -193,13 +193,13 @@ unsafe fn softmax<S: Simd>(x: &mut [f32], scale: f32) {
         let mut sum = S::splat(0.0);
         let mut c = 0;
         while c + S::LANES <= len {
-            let e = exp::<S>(S::fma(S::load(values.add(c)), scale, shift));
+            let e = exp::<S>(S::mul_add(S::load(values.add(c)), scale, shift));
             S::store(values.add(c), e);
             sum = S::add(sum, e);
             c += S::LANES;
         }
         if c < len {
-            let e = exp::<S>(S::fma(S::load_first(values.add(c), len - c), scale, shift));
+            let e = exp::<S>(S::mul_add(S::load_first(values.add(c), len - c), scale, shift));
             S::store_first(values.add(c), e, len - c);
             // Lanes behind the last element are no part of the sum.
             sum = S::add(sum, S::load_first(values.add(c), len - c));

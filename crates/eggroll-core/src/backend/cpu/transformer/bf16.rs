@@ -177,6 +177,12 @@ impl MultiIsaKernel for HalfProduct<'_, '_> {
         // SAFETY: the processor has the instruction set by the trait's contract.
         unsafe { self.run_on::<simd::Neon, Widened<simd::Neon>>() }
     }
+    #[cfg(target_feature = "simd128")]
+    #[inline(always)]
+    unsafe fn simd128(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.run_on::<simd::Simd128, Widened<simd::Simd128>>() }
+    }
 }
 
 /// The inner loop of a product of pairs.
@@ -205,8 +211,8 @@ impl<S: Simd> Pairs for Widened<S> {
                     let high = S::from_bits(S::uand(w, S::usplat(HIGH)));
                     for (r, sum) in sums.iter_mut().enumerate() {
                         let x = *x.add(r * steps + step);
-                        *sum = S::fma(S::splat(f32::from_bits(x << 16)), low, *sum);
-                        *sum = S::fma(S::splat(f32::from_bits(x & HIGH)), high, *sum);
+                        *sum = S::mul_add(S::splat(f32::from_bits(x << 16)), low, *sum);
+                        *sum = S::mul_add(S::splat(f32::from_bits(x & HIGH)), high, *sum);
                     }
                 }
                 for (r, sum) in sums.into_iter().enumerate() {

@@ -58,14 +58,14 @@ unsafe fn group<S: Simd>(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, 
         while k < n {
             // Lanes behind the last element are 0.
             let difference = load_some::<S>(y.add(k), S::LANES.min(n - k));
-            squares = S::fma(difference, difference, squares);
+            squares = S::mul_add(difference, difference, squares);
             k += S::LANES;
         }
         let scale = S::splat(1.0 / (S::sum(squares) / n as f32 + epsilon).sqrt());
         for_vectors!(S, n, y, |c, lanes| {
             let weight = load_some::<S>(weight.as_ptr().add(c), lanes);
             let bias = load_some::<S>(bias.as_ptr().add(c), lanes);
-            S::fma(S::mul(load_some::<S>(y.add(c), lanes), scale), weight, bias)
+            S::mul_add(S::mul(load_some::<S>(y.add(c), lanes), scale), weight, bias)
         });
     }
 }

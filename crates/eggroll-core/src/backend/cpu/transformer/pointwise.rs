@@ -85,7 +85,7 @@ impl Gate for GeluTanh {
         const CUBIC: f32 = 0.071_354_816;
         // SAFETY: by this function's contract.
         unsafe {
-            let twice = S::mul(x, S::fma(S::mul(x, x), S::splat(CUBIC), S::splat(FACTOR)));
+            let twice = S::mul(x, S::mul_add(S::mul(x, x), S::splat(CUBIC), S::splat(FACTOR)));
             S::mul(S::div(x, one_and_exp_of_minus::<S>(twice)), up)
         }
     }

@@ -112,7 +112,7 @@ impl HeadRow {
                 let row = self.state.add(j * self.dim + column);
                 let minus = S::splat(-*self.removal.add(j));
                 for (n, removed) in removed.iter_mut().enumerate() {
-                    *removed = S::fma(load_some::<S>(row.add(n * S::LANES), lanes), minus, *removed);
+                    *removed = S::mul_add(load_some::<S>(row.add(n * S::LANES), lanes), minus, *removed);
                 }
             }
             let mut value = [S::splat(0.0); N];
@@ -128,9 +128,9 @@ impl HeadRow {
                 for n in 0..N {
                     let at = row.add(n * S::LANES);
                     let next = S::mul(load_some::<S>(at, lanes), decay);
-                    let next = S::fma(value[n], key, S::fma(removed[n], rate, next));
+                    let next = S::mul_add(value[n], key, S::mul_add(removed[n], rate, next));
                     store_some::<S>(at, next, lanes);
-                    out[n] = S::fma(next, receptance, out[n]);
+                    out[n] = S::mul_add(next, receptance, out[n]);
                 }
             }
             for (n, out) in out.iter().enumerate() {

@@ -64,7 +64,7 @@ fn other_instruction_sets() {
     }
     let sets = InstructionSet::available();
     for set in &sets[..sets.len() - 1] {
-        let run = std::process::Command::new(std::env::current_exe().expect("a test binary"))
+        let run = crate::testing::this_binary()
             .args(["transformer::", "--test-threads", "2"])
             .env(VARIABLE, set.name())
             .env_remove("EGGROLL_CONFORMANCE")

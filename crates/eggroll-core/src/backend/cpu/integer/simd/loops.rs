@@ -11,7 +11,7 @@ use crate::backend::cpu::integer::tile::{Scale, Sums, Term, Terms, Tile, TileRow
 /// Every method requires that the processor has the instruction set, and pointers that hold what the method reads.
 pub(crate) trait IntegerSimd: Copy {
     /// `out[r][c] = Σ_k x[r][k]·w[k][c] − corrections[c]` (wrapping) for `steps` times four values of `k`: `x` is unsigned, its rows
-    /// `stride` bytes apart; `panel` holds `[steps, COLUMNS, 4]`.
+    /// `stride` bytes apart; `panel` holds `[steps, COLUMNS, 4]`; `corrections` are `128·Σ_k w[k][c]`.
     unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile);
 
     /// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.

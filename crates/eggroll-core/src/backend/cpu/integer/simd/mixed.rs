@@ -1,6 +1,8 @@
 //! Kernels that multiply integers and finish in floats.
 
 use super::loops::IntegerSimd;
+#[cfg(target_arch = "aarch64")]
+use super::neon_dot::NeonDot;
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, vnni::Vnni};
@@ -29,6 +31,7 @@ impl<K: MixedKernel> MultiIsaKernel for Mixed<K> {
     type Output = ();
     const AVX512: bool = true;
     const VNNI: bool = true;
+    const DOT: bool = true;
 
     #[inline(always)]
     unsafe fn portable(self) {
@@ -58,5 +61,17 @@ impl<K: MixedKernel> MultiIsaKernel for Mixed<K> {
     unsafe fn neon(self) {
         // SAFETY: the processor has the instruction set by the trait's contract.
         unsafe { self.0.run::<Neon, Portable>() }
+    }
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn neon_dot(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<Neon, NeonDot>() }
+    }
+    #[cfg(target_feature = "simd128")]
+    #[inline(always)]
+    unsafe fn simd128(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<simd::Simd128, Portable>() }
     }
 }

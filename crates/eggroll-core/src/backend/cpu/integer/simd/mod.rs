@@ -6,6 +6,8 @@ mod avx2;
 mod avx512;
 mod loops;
 mod mixed;
+#[cfg(target_arch = "aarch64")]
+mod neon_dot;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
@@ -16,6 +18,8 @@ pub(in crate::backend::cpu) use mixed::{MixedKernel, dispatch_mixed};
 use crate::simd::{MultiIsaKernel, dispatch_multi_isa};
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2;
+#[cfg(target_arch = "aarch64")]
+use neon_dot::NeonDot;
 use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use vnni::Vnni;
@@ -41,6 +45,7 @@ impl<K: IntegerKernel> MultiIsaKernel for OfIntegers<K> {
     type Output = ();
     const AVX512: bool = false;
     const VNNI: bool = true;
+    const DOT: bool = true;
 
     #[inline(always)]
     unsafe fn portable(self) {
@@ -71,6 +76,12 @@ impl<K: IntegerKernel> MultiIsaKernel for OfIntegers<K> {
         // SAFETY: every processor runs plain Rust.
         unsafe { self.0.run::<Portable>() }
     }
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn neon_dot(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<NeonDot>() }
+    }
 }
 
 #[cfg(test)]
@@ -88,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn vnni_runs_where_it_is_asked_for() {
+    fn dot_products_run_where_they_are_asked_for() {
         for set in InstructionSet::available() {
             let mut form = "";
             // SAFETY: the set is one of those that the processor has.
@@ -96,6 +107,7 @@ mod tests {
             let expected = match set.name() {
                 "avx512vnni" | "avx512bf16" => "Vnni",
                 "avx512" | "avx2" => "Avx2",
+                "neondot" => "NeonDot",
                 _ => "Portable",
             };
             assert_eq!(form, expected, "{set:?}");
