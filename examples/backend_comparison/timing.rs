@@ -47,7 +47,7 @@ pub fn measure(args: &ComparisonArgs, device: &Device) -> Result<(OperationTimes
         estimate_ratio: estimate_ms / inference_ms,
         rounds: rounds.len(),
     };
-    Ok((times, forward.materialized_bytes() as u64))
+    Ok((times, forward.materialized_bytes()))
 }
 
 /// Milliseconds of a pass, from an idle device to an idle device.

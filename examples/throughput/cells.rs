@@ -20,7 +20,7 @@ const SLOW: f64 = 0.1;
 struct TimedColumn {
     column: Column,
     rank: Option<usize>,
-    materialized_bytes: usize,
+    materialized_bytes: u64,
     pass: Pass,
     slow: bool,
     times: Vec<f64>,

@@ -135,6 +135,9 @@ fn check(summary: &Summary, file: &Value) {
     let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
     let most = section.wall_seconds * section.threads as f64;
     assert!(seconds > 0.0 && seconds <= most, "{seconds} s of spans in {most} s of threads");
+    let phases: f64 = section.phases.iter().map(|phase| phase.wall_seconds).sum();
+    assert!((phases - section.wall_seconds).abs() < 1e-6, "phases take {phases} of {} s", section.wall_seconds);
+    assert!(section.phases.len() > 3 && section.phases.iter().all(|phase| phase.busy() > 0.0), "{:?}", section.phases);
     assert_eq!(section.generations, GENERATIONS);
     assert_eq!(rows.iter().map(|row| row.host_reads).sum::<u64>(), GENERATIONS);
     for row in rows {

@@ -34,7 +34,7 @@ pub struct Cell {
     /// Times the inference of the same library, size and population.
     pub ratio: Option<f64>,
     /// Bytes of noise kept between passes.
-    pub materialized_bytes: Option<usize>,
+    pub materialized_bytes: Option<u64>,
     /// Passes that the median is of.
     pub passes: Option<usize>,
 }

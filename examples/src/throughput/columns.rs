@@ -84,7 +84,7 @@ impl Column {
         members: usize,
         rank: Option<usize>,
         device: &Device,
-    ) -> Result<(Pass, usize), NoiserError> {
+    ) -> Result<(Pass, u64), NoiserError> {
         let mut population = Population::new(network, members, &self.noiser(rank), self.source(), device)?;
         let held = population.materialized_bytes();
         let weights = Tensor::<1>::random([members / 2], Distribution::Default, device);

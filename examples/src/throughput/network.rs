@@ -106,7 +106,7 @@ impl Population {
     }
 
     /// Bytes of noise that are kept between passes.
-    pub fn materialized_bytes(&self) -> usize {
+    pub fn materialized_bytes(&self) -> u64 {
         self.perturbation.held.bytes()
     }
 

@@ -38,6 +38,7 @@ pub(crate) trait MultiIsaKernel: Sized {
     /// Whether there is a form for AVX-512 with BF16; else that for VNNI runs.
     const BF16: bool = false;
     /// Whether there is a form for Advanced SIMD with dot products; else that for Advanced SIMD runs.
+    #[cfg(target_arch = "aarch64")]
     const DOT: bool = false;
 
     unsafe fn portable(self) -> Self::Output;

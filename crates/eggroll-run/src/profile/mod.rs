@@ -17,6 +17,9 @@
 //! thread waited while others worked on spans. Shares refer to the sum over all components, so they add up to 1. On a device they
 //! are true only with [`TraceConfig::with_synchronize`].
 //!
+//! Phases are the outermost spans of the thread that runs the generations, with its own seconds. Busy processors are the processor time of
+//! the whole process in a phase, divided by these seconds. The thread's time outside of spans is the phase `other`.
+//!
 //! # Example
 //!
 //! ```
@@ -49,12 +52,13 @@
 //! # }
 //! ```
 
+mod cpu_clock;
 mod recorder;
 mod session;
 mod summary;
 mod thread_spans;
 
-pub use summary::{Row, Section, Summary};
+pub use summary::{Phase, Row, Section, Summary};
 
 use crate::error::{Error, TraceError};
 use std::fs::File;

@@ -1,5 +1,6 @@
 //! The running trace: its file, its sections, and the lanes of all threads.
 
+use super::cpu_clock;
 use super::summary::{Section, Summary};
 use super::thread_spans::{SpanKind, ThreadSpans, Totals};
 use crate::error::{Error, TraceError};
@@ -41,10 +42,23 @@ struct TraceSession {
     synchronize: bool,
     name: String,
     generations: u64,
-    start: Duration,
+    start: Moment,
     /// When the last traced generation ended, if later ones are left out.
-    end: Option<Duration>,
+    end: Option<Moment>,
     sections: Vec<Section>,
+}
+
+/// A time, and the processor time of the process until then.
+#[derive(Clone, Copy)]
+struct Moment {
+    time: Duration,
+    cpu: Duration,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { time: now(), cpu: cpu_clock::now() }
+    }
 }
 
 /// Since the first trace of the process began.
@@ -86,7 +100,7 @@ pub(super) fn start(
         synchronize,
         name: FIRST_SECTION.to_owned(),
         generations: 0,
-        start: now(),
+        start: Moment::now(),
         end: None,
         sections: Vec::new(),
     };
@@ -128,8 +142,8 @@ pub(super) fn section(name: &str) {
     SECTION.fetch_add(1, Relaxed);
     running.close_section();
     (running.name, running.generations, running.end) = (name.to_owned(), 0, None);
-    running.start = now();
-    let mark = json!({ "ph": "i", "s": "g", "pid": 1, "tid": 0, "ts": micros(running.start), "name": name });
+    running.start = Moment::now();
+    let mark = json!({ "ph": "i", "s": "g", "pid": 1, "tid": 0, "ts": micros(running.start.time), "name": name });
     running.write(&format!(",\n{mark}"));
     *locked(&SESSION) = session;
     record(true);
@@ -140,7 +154,7 @@ pub(super) fn generation(number: u64) {
     let mut session = locked(&SESSION);
     let Some(running) = &mut *session else { return };
     if running.most_generations.is_some_and(|most| running.generations >= most) {
-        running.end = Some(now());
+        running.end = Some(Moment::now());
         drop(session);
         record(false);
         return;
@@ -149,6 +163,7 @@ pub(super) fn generation(number: u64) {
     drop(session);
     let mark = json!({ "number": number });
     with_lane(|lane| {
+        lane.drives = true;
         let (thread, ts) = (lane.thread, micros(now()));
         let name = profile::GENERATION;
         lane.text += &format!(
@@ -218,13 +233,17 @@ impl TraceSession {
         if totals.is_empty() {
             return;
         }
+        let end = self.end.unwrap_or_else(Moment::now);
+        let (wall, cpu) = (end.time - self.start.time, end.cpu - self.start.cpu);
         self.sections.push(Section {
             name: self.name.clone(),
             generations: self.generations,
-            wall_seconds: (self.end.unwrap_or_else(now) - self.start).as_secs_f64(),
+            wall_seconds: wall.as_secs_f64(),
             threads: totals.threads,
             waiting_seconds: totals.waiting_seconds(),
+            cpu_seconds: cpu.as_secs_f64(),
             components: totals.rows(),
+            phases: totals.phases((wall, cpu)),
         });
     }
 

@@ -3,6 +3,7 @@
 use eggroll_core::profile::Component;
 use serde::Serialize;
 use std::fmt;
+use std::time::Duration;
 
 /// The summary of a trace, section by section.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,8 +27,23 @@ pub struct Section {
     pub threads: usize,
     /// Seconds, summed over threads, in which a thread waited while others worked on spans.
     pub waiting_seconds: f64,
+    /// Processor time of the process in it, in seconds; 0 outside Unix.
+    pub cpu_seconds: f64,
     /// One row for each component, in the order of [`Component::ALL`].
     pub components: Vec<Row>,
+    /// What the thread that runs the generations did, one after the other. The last is [`Phase::OTHER`].
+    pub phases: Vec<Phase>,
+}
+
+/// The times of one phase.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// Name of the component, or [`Phase::OTHER`].
+    pub phase: &'static str,
+    /// Seconds on the thread that runs the generations.
+    pub wall_seconds: f64,
+    /// Processor time of all threads meanwhile, in seconds.
+    pub cpu_seconds: f64,
 }
 
 /// The totals of one component.
@@ -53,6 +69,20 @@ pub struct Row {
     pub bytes: u64,
 }
 
+impl Phase {
+    /// The time outside of all spans: data, validation, logs, checkpoints.
+    pub const OTHER: &str = "other";
+
+    pub(super) fn new(phase: &'static str, wall: Duration, cpu: Duration) -> Self {
+        Self { phase, wall_seconds: wall.as_secs_f64(), cpu_seconds: cpu.as_secs_f64() }
+    }
+
+    /// Processors that were busy, on average.
+    pub fn busy(&self) -> f64 {
+        self.cpu_seconds / self.wall_seconds.max(f64::MIN_POSITIVE)
+    }
+}
+
 impl Section {
     /// The row of a component.
     pub fn row(&self, component: Component) -> &Row {
@@ -74,7 +104,7 @@ impl fmt::Display for Summary {
 
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, generations, wall_seconds, threads, waiting_seconds, components } = self;
+        let Self { name, generations, wall_seconds, threads, waiting_seconds, components, cpu_seconds, phases } = self;
         writeln!(f, "{name}: {generations} generations traced, {wall_seconds:.3} s, {threads} threads")?;
         writeln!(
             f,
@@ -97,6 +127,14 @@ impl fmt::Display for Section {
                 row.bytes
             )?;
         }
-        writeln!(f, "waiting                {waiting_seconds:>9.4}")
+        writeln!(f, "waiting                {waiting_seconds:>9.4}")?;
+        let all = Phase { phase: "all", wall_seconds: *wall_seconds, cpu_seconds: *cpu_seconds };
+        writeln!(f, "phase           share   seconds  busy processors")?;
+        for phase in phases.iter().chain([&all]) {
+            let share = 100.0 * phase.wall_seconds / wall_seconds.max(f64::MIN_POSITIVE);
+            let (name, seconds, busy) = (phase.phase, phase.wall_seconds, phase.busy());
+            writeln!(f, "{name:<13} {share:>5.1} %  {seconds:>8.4} {busy:>16.2}")?;
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! One thread's part of a trace: its open spans, and the totals of the closed ones.
 
-use super::summary::Row;
+use super::cpu_clock;
+use super::summary::{Phase, Row};
 use eggroll_core::counters;
 use eggroll_core::profile::{Component, WAITING};
 use std::fmt::Write;
@@ -65,6 +66,8 @@ struct Frame {
     counts: Counts,
     /// [`WORKED`] at the start.
     worked: u64,
+    /// Processor time of the process at the start, of a phase.
+    cpu: Option<Duration>,
     inside: Inside,
 }
 
@@ -83,7 +86,15 @@ struct Inside {
 pub(super) struct Totals {
     components: [Total; COMPONENTS],
     waiting: u64,
+    /// Phases by component; the last is waiting.
+    phases: [PhaseTotal; COMPONENTS + 1],
     pub threads: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct PhaseTotal {
+    wall: Duration,
+    cpu: Duration,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -102,16 +113,19 @@ pub(super) struct ThreadSpans {
     pub text: String,
     /// Whether the thread's name is in the file of the running trace.
     pub named: bool,
+    /// Whether the thread runs the generations: its outermost spans are their phases.
+    pub drives: bool,
     open: Vec<Frame>,
     totals: Totals,
 }
 
 impl ThreadSpans {
     pub fn new(thread: usize, name: String) -> Self {
-        Self { thread, name, text: String::new(), named: false, open: Vec::new(), totals: Totals::default() }
+        Self { thread, name, text: String::new(), named: false, drives: false, open: Vec::new(), totals: Totals::default() }
     }
 
     pub fn enter(&mut self, kind: SpanKind, fine: bool, bytes: u64, section: u64, now: Duration) {
+        let is_phase = self.drives && self.open.is_empty();
         self.open.push(Frame {
             kind,
             fine,
@@ -120,6 +134,7 @@ impl ThreadSpans {
             start: now,
             counts: Counts::now(),
             worked: WORKED.load(Relaxed),
+            cpu: is_phase.then(cpu_clock::now),
             inside: Inside::default(),
         });
     }
@@ -136,6 +151,11 @@ impl ThreadSpans {
         let Some(frame) = self.open.pop() else { return };
         if section != Some(frame.section) {
             return;
+        }
+        if let Some(cpu) = frame.cpu {
+            let phase = &mut self.totals.phases[frame.kind.map_or(COMPONENTS, |component| component as usize)];
+            phase.wall += now - frame.start;
+            phase.cpu += cpu_clock::now() - cpu;
         }
         let elapsed = (now - frame.start).as_nanos() as u64;
         let around = self.open.last_mut().filter(|around| around.section == frame.section).map(|f| &mut f.inside);
@@ -203,6 +223,10 @@ impl Totals {
             total.bytes += other.bytes;
             total.counts += other.counts;
         }
+        for (phase, other) in self.phases.iter_mut().zip(&other.phases) {
+            phase.wall += other.wall;
+            phase.cpu += other.cpu;
+        }
         self.waiting += other.waiting;
         self.threads += usize::from(!other.is_empty());
     }
@@ -213,6 +237,22 @@ impl Totals {
 
     pub fn waiting_seconds(&self) -> f64 {
         1e-9 * self.waiting as f64
+    }
+
+    /// The phases that took time, and the time outside of them, of a section that took `all`.
+    pub fn phases(&self, all: (Duration, Duration)) -> Vec<Phase> {
+        let names = Component::ALL.iter().map(|component| component.name()).chain([WAITING]);
+        let mut other = PhaseTotal { wall: all.0, cpu: all.1 };
+        let mut phases = Vec::new();
+        for (name, &PhaseTotal { wall, cpu }) in names.zip(&self.phases) {
+            other.wall = other.wall.saturating_sub(wall);
+            other.cpu = other.cpu.saturating_sub(cpu);
+            if !wall.is_zero() {
+                phases.push(Phase::new(name, wall, cpu));
+            }
+        }
+        phases.push(Phase::new(Phase::OTHER, other.wall, other.cpu));
+        phases
     }
 
     pub fn rows(&self) -> Vec<Row> {

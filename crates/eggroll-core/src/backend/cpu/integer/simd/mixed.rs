@@ -31,6 +31,7 @@ impl<K: MixedKernel> MultiIsaKernel for Mixed<K> {
     type Output = ();
     const AVX512: bool = true;
     const VNNI: bool = true;
+    #[cfg(target_arch = "aarch64")]
     const DOT: bool = true;
 
     #[inline(always)]

@@ -45,6 +45,7 @@ impl<K: IntegerKernel> MultiIsaKernel for OfIntegers<K> {
     type Output = ();
     const AVX512: bool = false;
     const VNNI: bool = true;
+    #[cfg(target_arch = "aarch64")]
     const DOT: bool = true;
 
     #[inline(always)]
