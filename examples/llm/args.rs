@@ -11,6 +11,7 @@ use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
+use eggroll_examples::trace::TraceArgs;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -32,6 +33,8 @@ pub struct LlmArgs {
     pub observers: ObserverArgs,
     #[command(flatten)]
     pub sharing: SharingArgs,
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// Do not measure tokens per second at the end.
     #[arg(long)]
     pub no_measure: bool,

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let run = || -> Result<Ending, Failure> {
         args.refuse_unused(&given)?;
         match mode {
-            Mode::Train => return train::run(&args, &signals),
+            Mode::Train => return args.trace.around(|| train::run(&args, &signals)),
             Mode::Probe => train::probe(&args, &signals)?,
             Mode::Throughput => measure::run(&args, &signals)?,
             Mode::Grade => grade::run(&args)?,

@@ -102,7 +102,7 @@ impl Trainer {
     /// The probability of each digit for [a drawing](centered).
     pub fn read(&self, ink: &[u8], width: usize) -> [f32; CLASSES] {
         let logits = self.network.forward(images(&centered(ink, width), &self.device));
-        let probabilities: Vec<f32> = activation::softmax(logits, 1).into_data().to_vec().expect("floats");
+        let probabilities: Vec<f32> = activation::softmax(logits, 1).into_data().try_to_vec().expect("floats");
         probabilities.try_into().expect("ten digits")
     }
 }

@@ -121,7 +121,15 @@ pub(super) struct ThreadSpans {
 
 impl ThreadSpans {
     pub fn new(thread: usize, name: String) -> Self {
-        Self { thread, name, text: String::new(), named: false, drives: false, open: Vec::new(), totals: Totals::default() }
+        Self {
+            thread,
+            name,
+            text: String::new(),
+            named: false,
+            drives: false,
+            open: Vec::new(),
+            totals: Totals::default(),
+        }
     }
 
     pub fn enter(&mut self, kind: SpanKind, fine: bool, bytes: u64, section: u64, now: Duration) {
