@@ -327,9 +327,7 @@ impl CharLmSettings {
             let ModelSettings { heads, context, .. } = *own;
             let Self { width, rank, seq, .. } = *self;
             if heads == 0 || !width.is_multiple_of(2 * heads) {
-                return Err(format!(
-                    "a width of {width} must be that of {heads} heads of an even size (--width, --heads)"
-                ));
+                return Err(format!("the width {width} must be {heads} heads times an even size (--width, --heads)"));
             }
             if context == 0 {
                 return Err("a context of 0 bytes predicts nothing (--context)".into());
@@ -369,12 +367,12 @@ impl CharLmSettings {
                     return Err("--integer-rate does nothing with --optimizer votes".into());
                 }
                 Some(OptimizerName::AdamW | OptimizerName::Muon) if self.alpha.is_some() => {
-                    return Err(
-                        "--alpha is the threshold's: it does nothing with another --optimizer than votes".into()
-                    );
+                    return Err("--alpha sets the threshold of votes: it has no effect with another --optimizer".into());
                 }
                 None if own.integer_rate.is_some() && self.alpha.is_some() => {
-                    return Err("--integer-rate is an optimizer's and --alpha the threshold's: give one of them".into());
+                    return Err("--integer-rate is for optimizers, --alpha for the threshold of votes: give one of \
+                     them"
+                        .into());
                 }
                 _ => {}
             }

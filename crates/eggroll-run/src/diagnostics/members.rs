@@ -77,8 +77,8 @@ impl MemberStatistics {
             (
                 self.dead > MOST_DEAD,
                 format!(
-                    "members may be dead: {dead:.1} % have the lowest score; look for scores that are not finite, lower sigma, or take a score \
-                     or a task that grades failures"
+                    "members may be dead: {dead:.1} % have the lowest score. Look for scores that are not finite, \
+                     lower sigma, or take a score or task that grades failures"
                 ),
             ),
             (*groups >= FEWEST_GROUPS && self.share > MOST_OF_ONE, decides),
