@@ -67,11 +67,11 @@ impl MemberStatistics {
         let Self { group, groups, heaviest, .. } = self;
         let (dead, share) = (100.0 * self.dead, 100.0 * self.share);
         let (one, remedy) = match group {
-            2 => ("pair", "shape the fitness by ranks, as centered_rank does"),
-            _ => ("group", "take a scale for each group, as group_standardized does"),
+            2 => ("pair", "Shape the fitness by ranks, as centered_rank does"),
+            _ => ("group", "Take a scale for each group, as group_standardized does"),
         };
         let decides = format!(
-            "one {one} decides: {one} {heaviest} of {groups} has {share:.1} % of the squared weights of the estimate; {remedy}"
+            "one {one} decides: {one} {heaviest} of {groups} has {share:.1} % of the squared weights of the estimate. {remedy}"
         );
         let checks = [
             (
