@@ -20,8 +20,8 @@ pub struct ComparisonArgs {
     /// Backends to run. Default: all that are compiled in.
     #[arg(long, value_delimiter = ',')]
     pub backends: Vec<DeviceName>,
-    /// Network for the forward pass and the estimate: small 4→256→2, medium 64→512→64, large 256→2048→256.
-    #[arg(long, value_enum, default_value_t = Size::Medium)]
+    /// Network of passes: small 4-256-2, medium 64-512-64, large 256-2048-256.
+    #[arg(long, value_enum, default_value_t = Size::Medium, hide_possible_values = true)]
     pub size: Size,
     /// Population size of the forward pass and the estimate, even.
     #[arg(long, default_value_t = 512, value_parser = at_most(MEMBERS))]
@@ -32,14 +32,14 @@ pub struct ComparisonArgs {
     /// Generations of training.
     #[arg(long, default_value_t = 20)]
     pub generations: u64,
-    /// Seconds for which the forward pass and the estimate are repeated on each backend.
+    /// Seconds of forward passes and estimates on each backend.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
     /// Seconds after which a backend is given up.
     #[arg(long, default_value_t = 600.0)]
     pub limit: f64,
-    /// Folder with the gzip files of MNIST.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
+    /// Folder of MNIST's files. Default: data/mnist.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"), hide_default_value = true)]
     pub data: PathBuf,
     /// Name of this machine, to tell rows apart after a merge.
     #[arg(long, default_value_t = format!("{OS}-{ARCH}"))]

@@ -22,10 +22,10 @@ pub struct CharLmArgs {
     /// Folder for checkpoints, logs and the curve.
     #[arg(long, default_value = "runs/char_lm")]
     pub out: PathBuf,
-    /// Continue the run in the output folder, with its settings; --seconds and --generations may change.
+    /// Continue the run in --out; only --seconds and --generations may change.
     #[arg(long)]
     pub resume: bool,
-    /// Print the cosine that estimates of a float model can be expected to have with the gradient, from one generation, and end.
+    /// Print the cosine to expect of float estimates and the gradient, and end.
     #[arg(long)]
     pub forecast: bool,
     #[command(flatten)]
@@ -41,22 +41,22 @@ pub struct CharLmArgs {
     pub settings: CharLmSettings,
     #[command(flatten)]
     pub model: ModelSettings,
-    /// Number of text samples to print at the end.
+    /// Text samples to print at the end.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1000))]
     pub samples: u64,
     /// Length of a sample in bytes.
     #[arg(long, default_value_t = 300, value_parser = at_most(1 << 20))]
     pub sample_bytes: usize,
-    /// Temperature of samples: 1 for the probabilities of the model, 0 for the most likely byte.
+    /// Temperature of samples; 0 takes the most likely byte.
     #[arg(long, default_value_t = 1.0)]
     pub temperature: f64,
-    /// Min-p sampling: do not draw bytes that are less probable than this share of the most probable one, 0 to 1.
+    /// Min-p: least share of the most probable byte's probability.
     #[arg(long, default_value_t = 0.0)]
     pub min_p: f64,
-    /// Bits subtracted from the logit of every byte that prompt or sample already contains.
+    /// Bits off the logit of bytes in the prompt or sample so far.
     #[arg(long, default_value_t = 0.0)]
     pub presence_penalty: f64,
-    /// Prompt of the samples. Default: a line feed, or the text's first byte if it has none.
+    /// Prompt of samples. Default: a line feed, or the text's first byte.
     #[arg(long)]
     pub prompt: Option<String>,
 }
@@ -64,10 +64,10 @@ pub struct CharLmArgs {
 /// Training ends at the first limit that is reached. Without limits it ends after 600 seconds.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CharLmLimits {
-    /// Seconds of the run, including validation, checkpoints, and time before a --resume.
+    /// Seconds of the run in total. Default: 600, if there is no limit.
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Total number of generations.
+    /// Generations in total.
     #[arg(long)]
     pub generations: Option<u64>,
 }
@@ -75,37 +75,37 @@ pub struct CharLmLimits {
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct CharLmSettings {
-    /// File to learn from, any bytes; it is read when the run starts. Byte 0 starts a new document.
-    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"))]
+    /// File to learn from; byte 0 starts a document. Default: Shakespeare.
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"), hide_default_value = true)]
     pub data: PathBuf,
-    /// Share of the file, at its end, that is held out for validation.
+    /// Share of the file, at its end, held out for validation.
     #[arg(long, default_value_t = 0.1)]
     pub validation_share: f64,
-    /// Number of held-out bytes that validation reads.
+    /// Held-out bytes that validation reads.
     #[arg(long, default_value_t = 1 << 20)]
     pub validation_bytes: usize,
     /// Generations between two lines of the table.
     #[arg(long, default_value_t = 200)]
     pub validate_every: u64,
-    /// Generations between two checkpoints; 0 for a single one at the end.
+    /// Generations between checkpoints; 0: one, at the end.
     #[arg(long, default_value_t = 1000)]
     pub checkpoint_every: u64,
     /// Width of the model.
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 13))]
     pub width: usize,
     /// Blocks of the model. Default: 2, with --credit mean 1.
-    #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
+    #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10), hide_default_value = true)]
     pub layers: usize,
     /// Bytes that every member reads in a generation.
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
-    /// Members of a generation, even. Default: 64, of an integer model with --credit mean 4096.
-    #[arg(long, default_value_t = 4096, value_parser = at_most(1 << 26))]
+    /// Members, even. Default: 64; of integers with --credit mean, 4096.
+    #[arg(long, default_value_t = 4096, value_parser = at_most(1 << 26), hide_default_value = true)]
     pub population: usize,
-    /// With --credit mean: number of consecutive members that read the same bytes, even.
+    /// With --credit mean: members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
     pub group_size: usize,
-    /// Members in a chunk. Default: 16 for each core on a CPU, otherwise all; of a float model as many as fit a core's cache.
+    /// Members in a chunk. Default: chosen by device and model.
     #[arg(long)]
     pub chunk: Option<usize>,
     /// Rank of the noise.
@@ -114,18 +114,16 @@ pub struct CharLmSettings {
     /// Noise scale of an integer model: 2^-shift.
     #[arg(long, default_value_t = 3)]
     pub sigma_shift: u32,
-    /// With --optimizer votes: share of weights that move under random fitness; above 1 it falls from all weights to 2^-alpha over --decay
-    /// generations, and further. Default: 4.
+    /// Votes: share of moving weights; above 1 it falls to 2^-alpha. Default: 4.
     #[arg(long)]
     pub alpha: Option<f64>,
-    /// Generations after which the learning rate is 0, by default the limit of the run. With --optimizer votes: generations of --alpha's schedule, by
-    /// default 5000.
+    /// Generations until the rate is 0. Default: all; of --alpha's fall, 5000.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub decay: Option<u64>,
-    /// The noise that counts in a vote.
-    #[arg(long, value_enum, default_value_t = VotesName::Values)]
+    /// The noise that counts in a vote: values or signs.
+    #[arg(long, value_enum, default_value_t = VotesName::Values, hide_possible_values = true)]
     pub votes: VotesName,
-    /// Take the noise from a table of this many bytes instead of drawing it.
+    /// Take the noise from a table of this many bytes.
     #[arg(long, value_name = "BYTES", value_parser = at_most(1 << 30))]
     pub noise_table: Option<usize>,
     /// Seed of initial weights, noise and samples.
@@ -136,43 +134,40 @@ pub struct CharLmSettings {
 /// Which model is trained, and what only the float one has: saved with the run.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ModelSettings {
-    /// The model.
-    #[arg(long, value_enum, default_value_t = Self::default().model)]
+    /// Model: integer (recurrent), transformer (int8), gru, float-transformer.
+    #[arg(long, value_enum, default_value_t = Self::default().model, hide_possible_values = true)]
     pub model: ModelName,
     /// Attention heads of the transformer.
     #[arg(long, default_value_t = Self::default().heads, value_parser = at_most(1 << 10))]
     pub heads: usize,
-    /// Context length of the transformer in bytes, at most 2048. It is trained on the first --seq positions only: each generation starts from an empty context.
+    /// Context of the transformer in bytes, at most 2048.
     #[arg(long, default_value_t = Self::default().context, value_parser = at_most(1 << 11))]
     pub context: usize,
-    /// Learn from counted numbers, "0 1 2 … 999 0 1 …", in place of --data: a text that has a rule.
+    /// Learn from counted numbers, "0 1 2 … 999 0 1 …", instead of --data.
     #[arg(long, conflicts_with = "data")]
     pub counting: bool,
-    /// What the model tells apart.
-    #[arg(long, value_enum, default_value_t = Self::default().alphabet)]
+    /// Tokens: text (the training text's bytes) or bytes (all 256).
+    #[arg(long, value_enum, default_value_t = Self::default().alphabet, hide_possible_values = true)]
     pub alphabet: AlphabetName,
-    /// How finely pairs of members vote in an integer model. Default: five, with a noise table three.
-    #[arg(long, value_enum)]
+    /// Votes: sign, three (also 0) or five (also 2). Default: five; of tables three.
+    #[arg(long, value_enum, hide_possible_values = true)]
     pub levels: Option<LevelsName>,
-    /// How votes move the weights of an integer model. Default: votes with --alpha, else muon, or with --credit mean adam-w. Votes replace adam-w
-    /// if a generation reads less than 65,536 bytes, because AdamW takes as long for a small population as for a large one.
-    #[arg(long, value_enum)]
+    /// Default: muon; with --alpha votes; with --credit mean adam-w.
+    #[arg(long, value_enum, hide_possible_values = true)]
     pub optimizer: Option<OptimizerName>,
-    /// With adam-w: units that a weight moves in a generation of unanimous votes, at the beginning; it falls to 0 over --decay generations, or over
-    /// the run. With muon as far. A weight moves by at most one in a generation. Default: 0.2; with --credit mean 1, of the transformer 1.5.
+    /// Units that unanimous votes move a weight. Default: 0.2; by means 1 or 1.5.
     #[arg(long)]
     pub integer_rate: Option<f64>,
-    /// Sequences that all members read in a generation; not with --credit mean.
+    /// Sequences that all members read; not with --credit mean.
     #[arg(long, default_value_t = Self::default().sequences, value_parser = at_most(1 << 16))]
     pub sequences: usize,
-    /// Noise scale of a float model, as a share of each matrix's spread.
+    /// Noise scale of a float model, in units of spreads.
     #[arg(long, default_value_t = Self::default().sigma)]
     pub sigma: f64,
-    /// Learning rate of a float model at the beginning; it falls to 0 over --decay generations, or over the run.
+    /// Learning rate of a float model; falls to 0 over the run.
     #[arg(long, default_value_t = Self::default().learning_rate)]
     pub learning_rate: f64,
-    /// What the model learns from. With parts: the loss of every token, of sequences that all members read. With mean: the members' mean losses; in an
-    /// integer model each pair reads separate bytes. auto is parts, but mean where a threshold moves integers.
+    /// Losses: parts (of tokens), mean (of members) or auto.
     #[arg(long, default_value_t = Self::default().credit)]
     pub credit: Credit,
 }
@@ -327,9 +322,7 @@ impl CharLmSettings {
             let ModelSettings { heads, context, .. } = *own;
             let Self { width, rank, seq, .. } = *self;
             if heads == 0 || !width.is_multiple_of(2 * heads) {
-                return Err(format!(
-                    "a width of {width} must be that of {heads} heads of an even size (--width, --heads)"
-                ));
+                return Err(format!("the width {width} must be {heads} heads times an even size (--width, --heads)"));
             }
             if context == 0 {
                 return Err("a context of 0 bytes predicts nothing (--context)".into());
@@ -369,12 +362,12 @@ impl CharLmSettings {
                     return Err("--integer-rate does nothing with --optimizer votes".into());
                 }
                 Some(OptimizerName::AdamW | OptimizerName::Muon) if self.alpha.is_some() => {
-                    return Err(
-                        "--alpha is the threshold's: it does nothing with another --optimizer than votes".into()
-                    );
+                    return Err("--alpha sets the threshold of votes: it has no effect with another --optimizer".into());
                 }
                 None if own.integer_rate.is_some() && self.alpha.is_some() => {
-                    return Err("--integer-rate is an optimizer's and --alpha the threshold's: give one of them".into());
+                    return Err("--integer-rate is for optimizers, --alpha for the threshold of votes: give one of \
+                     them"
+                        .into());
                 }
                 _ => {}
             }

@@ -84,11 +84,11 @@ struct CreditArgs {
     /// Folder for credit.json and the pictures.
     #[arg(long, default_value = "runs/credit")]
     out: PathBuf,
-    /// Tasks, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [TaskName::Mnist, TaskName::Shakespeare, TaskName::Cartpole])]
+    /// Tasks, by commas. Default: mnist,shakespeare,cartpole; words with --features lm.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [TaskName::Mnist, TaskName::Shakespeare, TaskName::Cartpole], hide_possible_values = true, hide_default_value = true)]
     tasks: Vec<TaskName>,
-    /// Methods, separated by commas. CartPole has no parts, words no output noise.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
+    /// Methods, by commas. Default: backpropagation,output-noise,means,parts.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL, hide_possible_values = true, hide_default_value = true)]
     methods: Vec<Method>,
     /// Training seconds of each run, without judging.
     #[arg(long, default_value_t = 60.0)]
@@ -99,14 +99,14 @@ struct CreditArgs {
     /// Hold out training data and judge by it, to choose settings.
     #[arg(long)]
     dev: bool,
-    /// Learning rate at the beginning. Default: the task's and method's own.
+    /// Learning rate at the beginning. Default: by task and method.
     #[arg(long)]
     rate: Option<f64>,
-    /// Folder of MNIST's files.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
+    /// Folder of MNIST's files. Default: data/mnist.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"), hide_default_value = true)]
     mnist: PathBuf,
-    /// Text file of the task shakespeare.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"))]
+    /// Text of the task shakespeare. Default: data/text/shakespeare.txt.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"), hide_default_value = true)]
     text: PathBuf,
     /// Makes one run in this process, and writes its outcome to this file.
     #[arg(long, hide = true)]

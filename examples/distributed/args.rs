@@ -11,9 +11,10 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(after_help = HELP)]
 pub struct DistributedArgs {
-    #[arg(value_enum)]
+    /// coordinator (trains), worker (evaluates slices), alone (one process) or remove (the run's data on the server).
+    #[arg(value_enum, hide_possible_values = true)]
     pub role: Role,
-    /// Name of the run. An existing run on the server is continued.
+    /// Name of the run; an existing one on the server is continued.
     #[arg(long, default_value = "spirals")]
     pub run: String,
     #[command(flatten)]
@@ -24,6 +25,7 @@ pub struct DistributedArgs {
     /// Members of a generation.
     #[arg(long, default_value_t = 1024)]
     pub population: usize,
+    /// Generations of the run.
     #[arg(long, default_value_t = 300)]
     pub generations: u64,
     /// Points of the data.
@@ -32,6 +34,7 @@ pub struct DistributedArgs {
     /// Hidden units.
     #[arg(long, default_value_t = 32)]
     pub width: usize,
+    /// Seed of initial weights and noise.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Folder of the coordinator's checkpoints.

@@ -17,6 +17,7 @@ use args::DistributedArgs;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
+use eggroll::core::messages::shown;
 use eggroll::core::sync::locked;
 use eggroll::nats::{Coordinator, NatsConfig, Worker, remove_run};
 use eggroll::prelude::*;
@@ -104,7 +105,7 @@ fn run(args: &DistributedArgs, signals: &Signals) -> Result<Ending, Failure> {
         |model, members| Ok(model.fitness(members, &data)),
         |_model, report| {
             if (report.generation + 1).is_multiple_of(every) {
-                println!("{:>6} {:>9.4}", report.generation + 1, report.fitness_mean);
+                println!("{:>6} {:>9.4}", report.generation + 1, shown(report.fitness_mean, 4));
             }
             Ok(if signals.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         },

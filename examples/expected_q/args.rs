@@ -8,18 +8,14 @@ use eggroll_examples::options::Given;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 
-/// Plays the domino game Texas 42 by expected values over sampled worlds.
-///
-/// Without further options: regret of the oracle, decisions and worlds a second, matches against three players, and one
-/// decision in words.
+/// Plays the domino game Texas 42 by expected values over sampled worlds: regret, speed, matches, and one decision in words.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 pub struct ExpectedQArgs {
     /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
-    /// Weights of the oracle: read, or with --train written. Without it, the weights that come with the example are
-    /// read.
+    /// Weights of the oracle; written with --train. Default: weights in the example.
     #[arg(long, value_name = "FILE")]
     pub oracle: Option<PathBuf>,
     /// Seed of deals, worlds, weights and noise.
@@ -28,31 +24,31 @@ pub struct ExpectedQArgs {
     /// Worlds of a decision.
     #[arg(long, default_value_t = 100, value_parser = at_most(10_000))]
     pub worlds: usize,
-    /// Temperature of the soft policy that weighs worlds by the moves seen so far, in points.
+    /// Temperature of the policy that weighs worlds by moves, in points.
     #[arg(long, default_value_t = 1.0)]
     pub temperature: f64,
     /// Hands that are played side by side.
     #[arg(long, default_value_t = 64, value_parser = at_most(4_096))]
     pub games: usize,
-    /// Deals of a match; each is played twice, with the sides changed. 0 plays no matches.
+    /// Deals of a match, each played twice, sides changed; 0: no matches.
     #[arg(long, default_value_t = 50, value_parser = at_most(1_000_000))]
     pub deals: usize,
-    /// Who names the trumps of a match.
-    #[arg(long, value_enum, default_value_t)]
+    /// Who names trumps: player, or longest (nobody: the longest suit).
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     pub trumps: Naming,
-    /// Leave out the measurement of decisions and worlds a second.
+    /// Do not measure decisions and worlds per second.
     #[arg(long)]
     pub no_speed: bool,
-    /// Write the decision that is shown in words as a picture, too.
+    /// Also write the decision that is shown as a picture.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Train an oracle on the solver's values, in place of playing.
-    #[arg(long, value_enum, value_name = "METHOD", requires = "oracle")]
+    /// Train an oracle instead, by eggroll or backpropagation.
+    #[arg(long, value_enum, value_name = "METHOD", requires = "oracle", hide_possible_values = true)]
     pub train: Option<Method>,
     /// Deals that the oracle is trained on.
     #[arg(long, default_value_t = 30_000, value_parser = at_most(1_000_000), requires = "train")]
     pub train_deals: usize,
-    /// Steps of training: batches of backpropagation, generations of EGGROLL.
+    /// Steps of training: batches, or generations of EGGROLL.
     #[arg(long, default_value_t = 30_000, value_parser = at_most(10_000_000), requires = "train")]
     pub train_steps: usize,
     #[command(flatten)]

@@ -132,7 +132,7 @@ impl Oracle {
             oracle.load_from(&mut store).map_err(|error| format!("{name} cannot be read as an oracle: {error}"))?;
         match loaded.errors.is_empty() && loaded.missing.is_empty() {
             true => Ok(oracle),
-            false => Err(format!("{name} is of another network than this oracle: train one with --train").into()),
+            false => Err(format!("{name} holds another network than this oracle's: train one with --train").into()),
         }
     }
 

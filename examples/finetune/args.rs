@@ -18,13 +18,13 @@ enum DamageName {
 /// Damages a digit classifier and recovers its accuracy by EGGROLL, with the accuracy as fitness.
 #[derive(Parser, Debug)]
 pub struct FinetuneArgs {
-    /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
-    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
+    /// Folder of MNIST's four files, or others in that format (IDX), plain or gzip. Default: data/mnist.
+    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"), hide_default_value = true)]
     pub data: PathBuf,
-    /// Load the network from this SafeTensors file (layers.0.weight, layers.0.bias, ...) instead of training one.
+    /// Load the network (layers.0.weight, …) from SafeTensors, untrained.
     #[arg(long, value_name = "FILE", conflicts_with = "epochs")]
     pub weights: Option<PathBuf>,
-    /// Save the network before the damage to this SafeTensors file.
+    /// Save the network before the damage, as SafeTensors.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Epochs of backpropagation.
@@ -33,10 +33,10 @@ pub struct FinetuneArgs {
     /// Widths of the hidden layers, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "64", value_parser = at_most(WIDTH))]
     pub hidden: Vec<usize>,
-    /// The damage to the network's weights.
-    #[arg(long, value_enum, default_value_t = DamageName::Prune)]
+    /// The damage: prune (small weights become 0) or quantize (few bits).
+    #[arg(long, value_enum, default_value_t = DamageName::Prune, hide_possible_values = true)]
     damage: DamageName,
-    /// Share of each layer's weights that pruning removes. Default: 0.8.
+    /// Share of each layer that pruning removes. Default: 0.8.
     #[arg(long)]
     share: Option<f64>,
     /// Bits of a quantized weight. Default: 2.

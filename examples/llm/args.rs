@@ -19,10 +19,10 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 pub struct LlmArgs {
-    /// Folder of the run: replay log, metrics, report page, curve, and the fine-tuned model.
+    /// Folder for the replay log, metrics, page, curve and model.
     #[arg(long, default_value = "runs/llm")]
     pub out: PathBuf,
-    /// Continue the run in the output folder, with its settings; --seconds and --steps may change.
+    /// Continue the run in --out; only --seconds and --steps may change.
     #[arg(long)]
     pub resume: bool,
     #[command(flatten)]
@@ -38,16 +38,16 @@ pub struct LlmArgs {
     /// Do not measure tokens per second at the end.
     #[arg(long)]
     pub no_measure: bool,
-    /// Instead of training: score training data at several noise scales, and recommend one.
+    /// Score training data at several noise scales and recommend one.
     #[arg(long, conflicts_with = "resume")]
     pub probe: bool,
-    /// Instead of training: measure tokens per second.
+    /// Measure tokens per second instead of training.
     #[arg(long, conflicts_with_all = ["resume", "probe"])]
     pub throughput: bool,
-    /// Instead of training: read answers of --task countdown, conciseness or guess from the standard input and write their scores, for `eggroll verify --reward`.
+    /// Grade answers from standard input, for `eggroll verify --reward`.
     #[arg(long, conflicts_with_all = ["resume", "probe", "throughput"])]
     pub grade: bool,
-    /// With --throughput: compare with llama.cpp on the same file, through Python's llama-cpp-python.
+    /// With --throughput: compare with llama.cpp, by llama-cpp-python.
     #[arg(long, requires = "throughput")]
     pub llama_cpp: bool,
     /// Python that has llama-cpp-python.
@@ -58,10 +58,10 @@ pub struct LlmArgs {
 /// When the run ends: at the first limit that is reached.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct LlmLimits {
-    /// Seconds of training, those before a --resume included; evaluations do not count. Default: 600, or no limit if --steps is given.
+    /// Seconds of training, without evaluations. Default: 600 without --steps.
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Total number of steps, those before a --resume included.
+    /// Steps in total.
     #[arg(long)]
     pub steps: Option<u64>,
 }
@@ -72,67 +72,65 @@ const SECONDS: f64 = 600.0;
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct LlmSettings {
-    /// What the model learns.
-    #[arg(long, value_enum, default_value_t = TaskName::Words)]
+    /// words (positive or negative?), conciseness, countdown, guess, or sft (--data).
+    #[arg(long, value_enum, default_value_t = TaskName::Words, hide_possible_values = true)]
     pub task: TaskName,
-    /// Data. words: lines of a word, a tab and its valence. sft: FILE.jsonl, .ndjson or .json with an object {"prompt", "completion"} in each
-    /// line, used as it is, without chat template; any other file is text, each line an example. The last tenth is the test, the tenth
-    /// before it dev.
+    /// words: lines of word, tab and valence. sft: lines of {"prompt", "completion"} (.jsonl), or of text. Last tenth: test; before it: dev.
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// The pretrained model: a Hugging Face folder or a GGUF file. Default: the one that scripts/smollm2 fetches.
+    /// Hugging Face folder or GGUF file. Default: the model of scripts/smollm2.
     #[arg(long, value_name = "FOLDER|FILE")]
     pub model: Option<PathBuf>,
-    /// Population size: members of a step, an even number.
+    /// Members of a step, an even number.
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub population: usize,
-    /// Prompts of a step: every member answers all of them.
+    /// Prompts of a step; every member answers all.
     #[arg(long, default_value_t = 4, value_parser = at_most(1 << 16))]
     pub prompts: usize,
-    /// Steps of countdown in which the model learns solutions that are given, before it is rewarded for its own.
+    /// Steps of countdown that learn given solutions, before rewards.
     #[arg(long, default_value_t = 0)]
     pub warm_up: u64,
     /// Rank of the noise.
     #[arg(long, default_value_t = 1, value_parser = at_most(64))]
     pub rank: usize,
-    /// Noise scale, relative to the standard deviation of each matrix.
+    /// Noise scale, in units of each matrix's standard deviation.
     #[arg(long, default_value_t = FinetuneConfig::new().sigma)]
     pub sigma: f64,
-    /// Learning rate, relative to the noise: 0.05 moves a weight by 5 % of its noise if the scores are random.
+    /// Learning rate: share of its noise that random scores move a weight.
     #[arg(long, default_value_t = FinetuneConfig::new().learning_rate)]
     pub learning_rate: f64,
-    /// What a step learns from: mean, of each member, or auto, of every token of completions and every prompt, for which rates are about 20 times as high.
+    /// mean (scores of members) or auto (of tokens, with rates 20 times as high).
     #[arg(long, default_value_t = FinetuneConfig::new().credit)]
     pub credit: Credit,
-    /// How the learning rate changes over the run, measured in --steps if they are given and in --seconds otherwise.
-    #[arg(long, value_enum, default_value_t = Schedule::Cooldown)]
+    /// Learning rate: cooldown (falls to 0 in the last 30 %) or constant.
+    #[arg(long, value_enum, default_value_t = Schedule::Cooldown, hide_possible_values = true)]
     pub schedule: Schedule,
     /// Decay towards the pretrained weights.
     #[arg(long, default_value_t = 0.0)]
     pub anchor_decay: f64,
-    /// Number format of the members' products.
-    #[arg(long, value_enum, default_value_t = PrecisionName::Int8)]
+    /// Members' products: f32, bf16, int8 (fastest) or q8_0.
+    #[arg(long, value_enum, default_value_t = PrecisionName::Int8, hide_possible_values = true)]
     pub precision: PrecisionName,
-    /// Tune the integers of a GGUF file in Q8_0 or Q4_0 where they are, without a float copy, and write the file back (other types become Q8_0).
+    /// Tune the integers of a Q8_0 or Q4_0 GGUF file, and write it back.
     #[arg(long)]
     #[serde(default)]
     pub quantized: bool,
     /// Most tokens of an answer, for tasks with rewards.
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 20))]
     pub max_tokens: usize,
-    /// Temperature of all replies, also on dev and test data; 0 is greedy decoding.
+    /// Temperature of all replies, also on dev and test data; 0: greedy.
     #[arg(long, default_value_t = 0.0)]
     pub temperature: f32,
-    /// Answers of each member to a prompt in training, for tasks with rewards; more than one need a temperature.
+    /// Answers of a member to a prompt; several need a temperature.
     #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub answers: usize,
-    /// The best of so many answers counts, in the mean over all choices of them: pass@k for rewards 0 and 1.
+    /// Score the best of this many answers: pass@k for rewards 0 and 1.
     #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub best_of: usize,
     /// Steps between two evaluations on dev data.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub evaluate_every: u64,
-    /// Seed of noise, order of data, draws, and the problems of countdown, its test included.
+    /// Seed of noise, data order, draws and countdown's problems.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }

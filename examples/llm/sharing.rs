@@ -12,11 +12,11 @@ use eggroll_examples::nats::{NatsArgs, Role, was_stopped};
 /// How the members of a step are shared with other processes. Ranks of `mpirun` share them without options.
 #[derive(clap::Args, Clone, Debug)]
 pub struct SharingArgs {
-    /// Share the members of every step over a NATS server: the coordinator trains, workers evaluate. All are given the same settings, and --steps.
+    /// Share steps over NATS: coordinator, worker, alone or remove (its data).
     #[cfg(feature = "nats")]
-    #[arg(long, value_enum, default_value_t = Role::Alone)]
+    #[arg(long, value_enum, default_value_t = Role::Alone, hide_possible_values = true)]
     role: Role,
-    /// With --role: name of the run. An existing run on the server is continued.
+    /// With --role: name of the run; an existing one is continued.
     #[cfg(feature = "nats")]
     #[arg(long, default_value = "llm")]
     run: String,

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 pub struct MnistArgs {
-    /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
-    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
+    /// Folder of MNIST's four files, or others in that format (IDX), plain or gzip. Default: data/mnist.
+    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"), hide_default_value = true)]
     pub data: PathBuf,
     /// Folder for checkpoints, log and accuracy curve.
     #[arg(long, default_value = "runs/mnist")]
@@ -26,21 +26,21 @@ pub struct MnistArgs {
     /// Continue the run in the output folder, with its settings.
     #[arg(long)]
     pub resume: bool,
-    /// Compare EGGROLL, OpenES and backpropagation on the same model and data.
+    /// Compare EGGROLL, OpenES and backpropagation on one model.
     #[arg(long)]
     pub compare: bool,
     /// Epochs of --compare.
     #[arg(long, default_value_t = 1, value_parser = at_most(EPOCHS), requires = "compare")]
     pub epochs: usize,
-    /// What --compare compares, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', requires = "compare", default_values = ["eggroll", "open-es", "backpropagation"])]
+    /// What is compared. Default: eggroll,open-es,backpropagation.
+    #[arg(long, value_enum, value_delimiter = ',', requires = "compare", default_values = ["eggroll", "open-es", "backpropagation"], hide_possible_values = true, hide_default_value = true)]
     pub methods: Vec<Method>,
     #[command(flatten)]
     pub observers: ObserverArgs,
     /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
-    /// Devices that share each population, separated by commas: flex, cuda:0, cuda:1, …
+    /// Devices that share each population: flex, cuda:0, cuda:1, …
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["backend", "compare"])]
     pub devices: Vec<DeviceName>,
     #[command(flatten)]
@@ -52,14 +52,13 @@ pub struct MnistArgs {
 /// Settings from the command line; the preset has the others.
 #[derive(clap::Args, Debug)]
 pub struct MnistChoices {
-    /// Defaults of the settings below.
-    #[arg(long, value_enum, default_value_t = Preset::Quick)]
+    /// Defaults of the settings below: quick or long (5 x generations).
+    #[arg(long, value_enum, default_value_t = Preset::Quick, hide_possible_values = true)]
     preset: Preset,
-    /// The network.
-    #[arg(long, value_enum)]
+    /// The network: mlp, or cnn (convolutions before it).
+    #[arg(long, value_enum, hide_possible_values = true)]
     model: Option<ModelName>,
-    /// Noiser, by name: how parameters are perturbed. q-eggroll has int8 weights and activations, integer
-    /// fitness and updates by vote.
+    /// Noiser by name; q-eggroll has int8 weights and votes.
     #[arg(long, default_value = "eggroll")]
     noiser: NoiserConfig,
     /// Rank of low-rank noise.
@@ -71,8 +70,7 @@ pub struct MnistChoices {
     /// Members of a generation, even.
     #[arg(long)]
     population: Option<usize>,
-    /// Give sigma in units of each parameter's spread (default 2), and lr in units of its sigma (default 0.6). Both are less for a population that is small for
-    /// the model.
+    /// Give sigma in units of spreads (default 2), lr in units of sigma (0.6).
     #[arg(long)]
     relative: bool,
     /// Noise scale of the first generation.
@@ -93,7 +91,7 @@ pub struct MnistChoices {
     /// Decoupled weight decay of AdamW.
     #[arg(long)]
     weight_decay: Option<f32>,
-    /// Fitness shaping, by name; the size of groups, or the number of pairs, follows a colon, as in group_standardized:4 and top_pairs:16.
+    /// Fitness shaping, as in centered_rank, group_standardized:4, top_pairs:16.
     #[arg(long)]
     shaping: Option<FitnessShaping>,
     /// Number of generations; each has one mini-batch.
@@ -108,10 +106,10 @@ pub struct MnistChoices {
     /// Side of the squares of pixels that are averaged into one.
     #[arg(long)]
     pool: Option<usize>,
-    /// What weights learn from: auto for the loss of every image, mean for the mean loss of the mini-batch.
+    /// Learn from auto (the loss of every image) or mean (of the batch).
     #[arg(long)]
     credit: Option<Credit>,
-    /// Widths of the hidden layers, separated by commas; of the cnn, of the layers after its convolutions.
+    /// Widths of hidden layers, by commas; of the cnn, after convolutions.
     #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     hidden: Option<Vec<usize>>,
     /// Channels of the cnn's convolutions, separated by commas.
@@ -126,7 +124,7 @@ pub struct MnistChoices {
     /// Seed of initial weights, noise and batches.
     #[arg(long)]
     seed: Option<u64>,
-    /// Hold out the last N training images and report the accuracy on them, without reading the test set.
+    /// Hold out the last N training images; report on them, not on the test set.
     #[arg(long, value_name = "N")]
     validation: Option<usize>,
     /// Generations between two lines of the table.

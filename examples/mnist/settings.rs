@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Preset {
-    /// Two to four minutes on two cores.
+    /// The settings of `docs/benchmarks.md`.
     Quick,
     /// Five times the generations.
     Long,

@@ -19,17 +19,16 @@ pub struct MujocoArgs {
     /// Folder for checkpoints, log and curve.
     #[arg(long, default_value = "runs/mujoco")]
     pub out: PathBuf,
-    /// Path of the description of the body. Default: the one of its name in the folder in EGGROLL_MUJOCO_ASSETS.
+    /// The body's description. Default: by its name in EGGROLL_MUJOCO_ASSETS.
     #[arg(long)]
     pub xml: Option<PathBuf>,
     /// Continue the run in the output folder, with its settings.
     #[arg(long, conflicts_with = "compare")]
     pub resume: bool,
-    /// Train a second policy by OpenES for the same number of environment steps, and draw both curves.
+    /// Also train by OpenES for as many steps, and draw both curves.
     #[arg(long)]
     pub compare: bool,
-    /// Measure steps per second with a policy, and of the same number of environments without one, in place of
-    /// training.
+    /// Measure steps per second with and without a policy, and end.
     #[arg(long, conflicts_with_all = ["resume", "compare"])]
     pub throughput: bool,
     /// Minutes of training, including evaluation.
@@ -38,7 +37,7 @@ pub struct MujocoArgs {
     /// Maximum number of generations.
     #[arg(long)]
     pub generations: Option<u64>,
-    /// Steps of the environment after which no generation begins.
+    /// Environment steps after which no generation begins.
     #[arg(long)]
     pub env_steps: Option<u64>,
     /// Backend of the policy: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
@@ -54,8 +53,8 @@ pub struct MujocoSettings {
     /// The body.
     #[arg(long, value_enum, default_value_t)]
     pub body: BodyName,
-    /// How parameters are perturbed.
-    #[arg(long, value_enum, default_value_t = NoiserName::Eggroll)]
+    /// Noise: eggroll (low-rank) or open-es (dense).
+    #[arg(long, value_enum, default_value_t = NoiserName::Eggroll, hide_possible_values = true)]
     pub noiser: NoiserName,
     /// Rank of EGGROLL's noise.
     #[arg(long, default_value_t = 4)]
@@ -66,7 +65,7 @@ pub struct MujocoSettings {
     /// Episodes of a member.
     #[arg(long, default_value_t = 1, value_parser = at_most(EPISODES))]
     pub episodes: usize,
-    /// Steps after which training episodes are cut off; evaluation episodes have all 1000.
+    /// Longest training episode; evaluations have all 1000 steps.
     #[arg(long, default_value_t = 1000, value_parser = at_most(STEPS))]
     pub steps: usize,
     /// Noise scale.
@@ -75,7 +74,7 @@ pub struct MujocoSettings {
     /// Learning rate of Adam.
     #[arg(long, default_value_t = 0.02)]
     pub lr: f64,
-    /// Train on returns with the reward for not falling, which a policy that stands still has too; results always have it.
+    /// Train with the reward for not falling too; results always have it.
     #[arg(long)]
     pub survival: bool,
     /// Widths of the hidden layers.

@@ -43,13 +43,19 @@ pub struct PaperSettingArgs {
     /// Type of input, weights and stored noise.
     #[arg(long, value_enum, default_value_t = Type::Bf16)]
     pub dtype: Type,
-    /// What is timed next to plain inference.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "fly,cached,table,estimate")]
+    /// What is timed: fly, cached, table, estimate, open-es (slow on CPUs).
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "fly,cached,table,estimate",
+        hide_possible_values = true
+    )]
     pub columns: Vec<Column>,
     /// Seconds of repetition, at least 5 rounds.
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
-    /// Passes between two synchronizations; with few passes a fast device spends its time waiting.
+    /// Passes between synchronizations; too few let a fast device wait.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub passes: u32,
     /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.

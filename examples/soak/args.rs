@@ -13,11 +13,10 @@ pub struct SoakArgs {
     /// Members of a generation, even.
     #[arg(long, default_value_t = 64)]
     pub population: usize,
-    /// Generations between two checkpoints, and between two memory measurements.
+    /// Generations between checkpoints, and between memory measurements.
     #[arg(long, default_value_t = 250)]
     pub every: u64,
-    /// MiB by which the resident memory may grow from the first half of the run, without its beginning, to the second
-    /// half. More is a leak.
+    /// MiB that memory may grow between halves of the run; more is a leak.
     #[arg(long, default_value_t = 8)]
     pub tolerance: u64,
     /// Seed of noise and data.

@@ -26,8 +26,7 @@ pub enum Role {
 /// EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
 #[derive(Args, Clone, Debug)]
 pub struct NatsArgs {
-    /// The server: nats://host:port, or tls://host:port. A token, or a user with a password, is in the environment: EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and
-    /// EGGROLL_NATS_PASSWORD.
+    /// The server: nats://host:port or tls://host:port. Secrets are in EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
     #[arg(long, default_value = "nats://127.0.0.1:4222")]
     nats: String,
     /// Name of this node. Default: derived from its process.
@@ -45,7 +44,7 @@ pub struct NatsArgs {
     /// Its key, PEM.
     #[arg(long, requires = "cert")]
     cert_key: Option<PathBuf>,
-    /// Share of slices that two workers evaluate, to find one whose scores are wrong.
+    /// Share of slices that two workers evaluate, to find wrong scores.
     #[arg(long, default_value_t = 0.0)]
     audit: f64,
 }

@@ -10,14 +10,14 @@ pub struct ObserverArgs {
     /// Show Burn's dashboard on a terminal.
     #[arg(long)]
     pub dashboard: bool,
-    /// Write the metrics to log.csv too.
+    /// Also write the metrics to log.csv.
     #[arg(long)]
     pub csv: bool,
-    /// Write the metrics for TensorBoard too, in the folder tensorboard of the output folder.
+    /// Also write the metrics for TensorBoard, in the folder tensorboard.
     #[arg(long)]
     pub tensorboard: bool,
-    /// Stop early, after this number of validations in a row without a better result. Default: never.
-    #[arg(long, value_name = "VALIDATIONS")]
+    /// Stop after N validations without a better result. Default: never.
+    #[arg(long, value_name = "N")]
     pub patience: Option<NonZeroUsize>,
 }
 

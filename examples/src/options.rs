@@ -2,7 +2,7 @@
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Parser};
+use clap::{Arg, ArgMatches, Parser};
 use std::fmt::Debug;
 
 /// Options that need a feature of this package: option, feature, and whether this build has it.
@@ -30,7 +30,7 @@ pub fn parse<A: Parser>() -> (A, Given) {
 pub fn parse_from<A: Parser>(
     words: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
 ) -> Result<(A, Given), clap::Error> {
-    let mut command = A::command();
+    let mut command = A::command().mut_args(with_short_value);
     let matches = command.try_get_matches_from_mut(words)?;
     let names = command.get_arguments().filter_map(|argument| Some((argument.get_id().as_str(), argument.get_long()?)));
     let given = names.filter(|(id, _)| matches.value_source(id) == Some(ValueSource::CommandLine));
@@ -50,6 +50,13 @@ pub fn parse_from<A: Parser>(
     }
     let args = A::from_arg_matches(&matches)?;
     Ok((args, Given(given.into_iter().map(|(_, name)| name).collect())))
+}
+
+/// Shows `--population <X>` for `--population <POPULATION>`, so that every option shares a line with its help. Other names of values stay.
+fn with_short_value(arg: Arg) -> Arg {
+    let name = arg.get_value_names().and_then(|names| names.first());
+    let is_default = name.is_some_and(|name| name.eq_ignore_ascii_case(arg.get_id().as_str()));
+    if arg.get_long().is_some() && is_default { arg.value_name("X") } else { arg }
 }
 
 /// The first number of an option of this type that is not finite.
@@ -123,6 +130,26 @@ mod tests {
         assert_eq!(given.refuse_all_but(&["shares", "resume"], "now"), Ok(()));
         let (_, none) = parsed(&[]).expect("parses");
         assert_eq!(none.refuse_all_but(&[], "now"), Ok(()));
+    }
+
+    #[test]
+    fn values_have_short_names() {
+        #[derive(Parser, Debug)]
+        struct FolderArgs {
+            data: Option<String>,
+            /// Rate.
+            #[arg(long, default_value_t = 0.5)]
+            rate: f64,
+            /// Folder.
+            #[arg(long, value_name = "FOLDER")]
+            out: Option<String>,
+        }
+        let help = parse_from::<FolderArgs>(["program", "--help"]).expect_err("help").to_string();
+        for line in ["[DATA]", "--rate <X>      Rate [default: 0.5]", "--out <FOLDER>  Folder"] {
+            assert!(help.contains(line), "{line}: {help}");
+        }
+        let (args, _) = parse_from::<FolderArgs>(["program", "--rate", "1"]).expect("parses");
+        assert!(args.data.is_none() && args.rate == 1.0 && args.out.is_none());
     }
 
     /// Whatever this build has.

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 /// Options of a trace.
 #[derive(clap::Args, Debug, Clone)]
 pub struct TraceArgs {
-    /// Write a trace for Perfetto (ui.perfetto.dev) to this file, and a summary by component to it and to standard error.
+    /// Write a trace for Perfetto (ui.perfetto.dev), and a summary by component.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Generations (or rounds of measuring) at the beginning of each part of the run that are traced.
+    /// Traced generations, or rounds, of each part of the run.
     #[arg(long, value_name = "K", default_value_t = 20, requires = "trace")]
     pub trace_generations: u64,
-    /// Let every span wait for its device: true times on GPUs, of a slower program.
+    /// Let spans wait for the device: true times on GPUs, but a slower run.
     #[arg(long, requires = "trace")]
     pub trace_synchronize: bool,
 }

@@ -20,8 +20,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 struct Texas42Args {
-    /// Who plays against the policy.
-    #[arg(long, value_enum, default_value_t)]
+    /// Who plays against the policy: random, or highest (most pips).
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     opponent: OpponentName,
     #[command(flatten)]
     args: ControlArgs,

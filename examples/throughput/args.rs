@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// Times the forward pass and the estimate of populations against plain inference.
 #[derive(Parser, Debug)]
 pub struct ThroughputArgs {
-    /// Networks: small 4→256→2, medium 64→512→64, large 256→2048→256.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "small,medium,large")]
+    /// Networks: small 4-256-2, medium 64-512-64, large 256-2048-256.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "small,medium,large", hide_possible_values = true)]
     pub sizes: Vec<Size>,
     /// Population size, even.
     #[arg(long, value_delimiter = ',', default_value = "512,2048", value_parser = at_most(MEMBERS))]
@@ -19,7 +19,7 @@ pub struct ThroughputArgs {
     /// Ranks of EGGROLL's noise.
     #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = at_most(RANK))]
     pub ranks: Vec<usize>,
-    /// Seconds of repetition for each size and population; slow columns run three times.
+    /// Seconds for each size and population; slow columns run three times.
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
     /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
@@ -31,7 +31,7 @@ pub struct ThroughputArgs {
     /// Also run the JAX peer script: see benches/peers/README.md.
     #[arg(long)]
     pub jax: bool,
-    /// Let the peer use a faster generator and smaller batches than the JAX reference.
+    /// Let the peer use a faster generator and smaller batches.
     #[arg(long, requires = "jax")]
     pub jax_tuned: bool,
     /// Python with the packages of benches/peers/requirements.txt.

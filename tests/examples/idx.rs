@@ -182,5 +182,5 @@ fn huge_lengths_allocate_nothing() {
         assert!(allocated <= images.len() + SLACK, "{dims:?}: {allocated} bytes");
     }
     let (outcome, _) = read(folder.path(), &gzip(&images()), &gzip(&idx(&[5], &[0, 1, 2, 10, 3])));
-    assert!(outcome.expect_err("refused").contains("label 10 is not below 10"));
+    assert!(outcome.expect_err("refused").contains("label 10 of image 3 (from 0) is not below 10"));
 }

@@ -15,14 +15,13 @@ pub struct TuneArgs {
     pub model: PathBuf,
     /// The replay log of the run.
     pub log: PathBuf,
-    /// What every step was asked, a line of JSON each, as the example llm writes it. Default: lessons.jsonl next to the log.
+    /// What each step was asked, as JSON lines of the example llm. Default: lessons.jsonl next to the log.
     #[arg(long, value_name = "FILE")]
     lessons: Option<PathBuf>,
-    /// The program that grades answers, for runs that learned from rewards. It is given a line of JSON for each, {"prompt": {"prompt": …}, "completion": …},
-    /// and answers each with a number in a line.
+    /// Program that grades answers: it reads JSON lines {"prompt": {"prompt": …}, "completion": …} and prints a number for each.
     #[arg(long, value_name = "COMMAND")]
     reward: Option<String>,
-    /// The program replies to answers as well: episodes of several turns.
+    /// The program also replies to answers: episodes of several turns.
     #[arg(long, requires = "reward")]
     replies: bool,
     /// Number format of the members' products in the run: f32, bf16, int8 or q8_0.

@@ -55,7 +55,7 @@ pub enum Error {
         logged: bool,
     },
     /// A text whose perplexity cannot be computed.
-    #[error("a text of {tokens} tokens has no perplexity: it needs two at least")]
+    #[error("a text of {tokens} tokens has no perplexity: it needs at least two")]
     ShortText {
         /// Its tokens.
         tokens: usize,
@@ -84,8 +84,8 @@ pub enum Error {
     },
     /// The temporary file of a quantized model that learns.
     #[error(
-        "the temporary file of what moves were short of, 2 bytes for each weight, cannot be used: {0}; open the model again, with its replay log, and with a \
-         folder for temporary files that has room (TMPDIR)"
+        "the temporary file of carried rounding errors, 2 bytes for each weight, cannot be used: {0}. Set TMPDIR to \
+         a folder with room, and open the model and its replay log again"
     )]
     Carried(std::io::Error),
     /// A conversation for a model that has no chat template.

@@ -155,8 +155,8 @@ pub enum ItemsError {
     },
     /// Groups for a part of a population, whose members are not compared with the others of their group.
     #[error(
-        "{groups} groups of items for members {}..{} of a population: members are compared within their group, which needs all of them; give \
-         all members the same items, or evaluate the population in one process",
+        "{groups} groups of items were given for members {}..{} of a population, but comparing members of a group \
+         needs all of them. Give all members the same items, or evaluate the population in one process",
         .range.start, .range.end
     )]
     Slice {

@@ -40,7 +40,7 @@ pub enum SamplingError {
     #[error("min_p is {0}: expected a share from 0 to 1")]
     MinP(f32),
     /// More than the number of answers, or 0.
-    #[error("best_of is {best_of} of {answers} answers: expected a number from 1 to that of the answers")]
+    #[error("best_of is {best_of} of {answers} answers: expected a number from 1 to {answers}")]
     BestOf {
         /// The best of how many.
         best_of: usize,

@@ -46,8 +46,8 @@ pub enum NatsError {
     },
     /// Streams of a run with another configuration, or that computes otherwise.
     #[error(
-        "the run {run:?} on this server is {found}, and this program's is {expected}: another configuration, model, data or version, or \
-         floats on another kind of device or instruction set"
+        "the run {run:?} on this server is {found}, but this program's is {expected}. Use the same configuration, \
+         model, data, version and kind of device and instruction set, or another run name"
     )]
     OtherRun {
         /// Its name.
@@ -58,9 +58,7 @@ pub enum NatsError {
         found: String,
     },
     /// Settings of a running strategy that differ between nodes.
-    #[error(
-        "generation {generation}: sigma or the learning rate is set otherwise on this node than at the coordinator"
-    )]
+    #[error("generation {generation}: sigma or the learning rate differs between this node and the coordinator")]
     Settings {
         /// The generation.
         generation: u64,
@@ -121,8 +119,8 @@ pub enum NatsError {
     },
     /// A generation that the log leaves out.
     #[error(
-        "the log on the server continues with generation {found} where generation {due} is due, and has no checkpoint as late: it has lost \
-         fitness, or dropped it. Start this node again"
+        "generation {due} is due, but the log on the server continues with generation {found} and has no checkpoint \
+         as late. It has lost or dropped fitness: start this node again"
     )]
     Gap {
         /// The generation that is due.
@@ -138,8 +136,8 @@ pub enum NatsError {
     },
     /// Records that the server has acknowledged and lost.
     #[error(
-        "generation {generation}: the log on the server can be read up to record {found}, and record {expected} was acknowledged: the server has \
-         lost fitness. Start this node again"
+        "generation {generation}: the log on the server ends at record {found}, but the server has acknowledged \
+         record {expected}. The server has lost fitness: start this node again"
     )]
     LogLost {
         /// The generation that this node is at.

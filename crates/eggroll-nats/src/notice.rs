@@ -83,8 +83,8 @@ impl fmt::Display for Notice {
             }
             Self::Recorded { first, last } => write!(
                 f,
-                "the server has the fitness of generations {first} to {last} from before this process started; it is used as it is. If score or \
-                 data have changed, give the run another version or name, or remove it"
+                "the server has the fitness of generations {first} to {last} from before this process started; it is \
+                 used unchanged. If score or data have changed, give the run another version or name, or remove it"
             ),
         }
     }

@@ -84,7 +84,7 @@ fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
             Err(TryLockError::Error(error)) => {
                 let locked = locked.display();
                 crate::print_note!(
-                    "warning: {locked} cannot be locked, so that no other process may write there: {error}"
+                    "warning: {locked} cannot be locked ({error}): make sure that no other process writes there"
                 );
                 return Ok(None);
             }

@@ -22,22 +22,22 @@ pub enum Protocol {
 /// The options of all tasks.
 #[derive(clap::Args, Debug)]
 pub struct ControlArgs {
-    /// Folder for settings, curves and pictures, with a subfolder for each environment.
+    /// Folder for settings, curves and pictures of each environment.
     #[arg(long, default_value = "runs")]
     pub out: PathBuf,
     /// Backend: flex, ndarray, cuda, rocm, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
-    /// When a task counts as solved.
-    #[arg(long, value_enum, default_value_t = Protocol::Policy)]
+    /// Solved when: policy (its mean return over 100 episodes, twice) or paper (the population's, in one generation).
+    #[arg(long, value_enum, default_value_t = Protocol::Policy, hide_possible_values = true)]
     pub protocol: Protocol,
     /// Train with this number of consecutive seeds and print a table.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
-    /// Train with EGGROLL and with OpenES, with the same budget of environment steps, and print a table.
+    /// Train with EGGROLL and OpenES on the same budget, and print a table.
     #[arg(long, conflicts_with = "noiser")]
     pub compare: bool,
-    /// Measure speed only: train for some seconds, solved or not.
+    /// Measure speed only: train for --seconds, solved or not.
     #[arg(long, conflicts_with_all = ["seeds", "compare", "protocol"])]
     pub throughput: bool,
     /// Seconds of the measurement.
@@ -95,8 +95,8 @@ impl ControlArgs {
 /// Settings from the command line; the table of environments has the others.
 #[derive(clap::Args, Debug)]
 struct ControlChoices {
-    /// How parameters are perturbed.
-    #[arg(long, value_enum)]
+    /// Noise: eggroll (low-rank) or open-es (dense).
+    #[arg(long, value_enum, hide_possible_values = true)]
     noiser: Option<NoiserName>,
     /// Rank of EGGROLL's noise.
     #[arg(long)]
@@ -107,8 +107,7 @@ struct ControlChoices {
     /// Episodes of each member in a generation.
     #[arg(long, value_parser = at_most(EPISODES))]
     episodes: Option<usize>,
-    /// Give sigma in units of each parameter's spread (default 2), and lr in units of its sigma (default 0.6). Both are less for a population that is small for
-    /// the model.
+    /// Give sigma in units of spreads (default 2), lr in units of sigma (0.6).
     #[arg(long)]
     relative: bool,
     /// Noise scale of the first generation.
@@ -120,7 +119,7 @@ struct ControlChoices {
     /// Factor of noise scale and learning rate for each generation.
     #[arg(long)]
     decay: Option<f64>,
-    /// Fitness shaping, by name; the size of groups, or the number of pairs, follows a colon, as in group_standardized:4 and top_pairs:16.
+    /// Fitness shaping, as in centered_rank, group_standardized:4, top_pairs:16.
     #[arg(long)]
     shaping: Option<FitnessShaping>,
     /// Widths of the hidden layers, separated by commas.
@@ -144,8 +143,8 @@ struct ControlChoices {
     /// Generations between two tests of the mean policy.
     #[arg(long)]
     test_every: Option<u64>,
-    /// Generations after which an attempt that has solved nothing begins again, with other weights and noise; 0 for never.
-    #[arg(long, value_name = "GENERATIONS")]
+    /// Generations after which an unsolved attempt starts anew; 0: never.
+    #[arg(long)]
     restart_after: Option<u64>,
     /// Seed of initial weights, noise and episodes.
     #[arg(long)]

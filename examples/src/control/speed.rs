@@ -33,8 +33,8 @@ pub fn measure<T: ControlTask>(
     let kernels = (counters::kernels() - kernels) as f64 / generations.max(1) as f64;
     let share = trainer.times.update.as_secs_f64() / elapsed;
     print_line!(
-        "{rate:.0} environment steps per second: {} steps in {elapsed:.1} s, {generations} generations, episodes of {length:.1} \
-         steps in the mean, {:.1} % of the time in updates",
+        "{rate:.0} environment steps per second: {} steps in {elapsed:.1} s, {generations} generations, mean episode \
+         {length:.1} steps, {:.1} % of the time in updates",
         trainer.env_steps,
         100.0 * share
     );

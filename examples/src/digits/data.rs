@@ -51,10 +51,7 @@ impl Images {
             return refuse(format!("{count} labels for {} images", dims[0]));
         }
         if let Some(image) = values.iter().position(|label| usize::from(*label) >= CLASSES) {
-            return refuse(format!(
-                "label {} is not below {CLASSES}: it is that of image {image}, from 0",
-                values[image]
-            ));
+            return refuse(format!("label {} of image {image} (from 0) is not below {CLASSES}", values[image]));
         }
         Ok(Self { pixels, labels: values, shape: [dims[1], dims[2]] })
     }

@@ -154,7 +154,7 @@ fn grace() -> Duration {
     let Some(given) = env::var_os(GRACE) else { return default };
     let seconds = given.to_str().and_then(|text| text.trim().parse().ok());
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_else(|| {
-        say(&format!("warning: {GRACE} must be a number of seconds, not {given:?}: it is {GRACE_SECONDS}"));
+        say(&format!("warning: {GRACE} must be a number of seconds, not {given:?}: using {GRACE_SECONDS}"));
         default
     })
 }

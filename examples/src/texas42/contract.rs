@@ -22,7 +22,7 @@ impl Bid {
     /// Panics on other numbers.
     #[track_caller]
     pub fn new(bid: u8) -> Self {
-        assert!(matches!(bid, 30..=HAND_POINTS | 84), "{bid} is no bid: bid 30 to 42 points, or 84 for two marks");
+        assert!(matches!(bid, 30..=HAND_POINTS | 84), "{bid} is not a bid: bid 30 to 42 points, or 84 for two marks");
         Self(bid)
     }
 

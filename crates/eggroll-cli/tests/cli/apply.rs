@@ -37,7 +37,7 @@ fn other_models_and_logs_are_refused() {
         assert!(!output.status.success() && said.contains(word), "{said}");
         assert!(!out.exists(), "nothing is written");
     };
-    refused(&other, &log, &[], "began otherwise");
+    refused(&other, &log, &[], "another start");
     refused(&model, &log, &["--until", "9"], "9");
     refused(&model, &folder.path().join("nowhere"), &[], "nowhere");
     let mut bytes = std::fs::read(&log).unwrap();

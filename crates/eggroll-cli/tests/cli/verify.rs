@@ -119,7 +119,7 @@ fn what_does_not_belong_together_is_refused() {
     let all = |model: &Path, more: &[&str]| verify(model, &log, &[&["--share", "1"], more].concat()).unwrap_err();
     let says = |said: String, words: &[&str]| assert!(words.iter().all(|word| said.contains(word)), "{said}");
     let reward = ["--reward", REWARD];
-    says(all(&other, &reward), &["began otherwise"]);
+    says(all(&other, &reward), &["another start"]);
     says(all(&model, &["--reward", "while read -r _; do echo 3; done"]), &["generation 0", "logged fitness"]);
     says(all(&model, &[]), &["--reward COMMAND"]);
     says(all(&model, &["--reward", "echo much; cat > /dev/null"]), &["a number in a line", "much"]);

@@ -93,8 +93,8 @@ pub enum TableError {
     },
     /// A factor of the noise scale that is not above 0, or that f32 cannot hold.
     #[error(
-        "the pattern \"{pattern}\" has the noise scale {scale:?}: it must be above 0 and fit f32 (1.2e-38 to 3.4e38); freeze parameters that \
-         should have no noise"
+        "the pattern \"{pattern}\" has the noise scale {scale:?}: it must be above 0 and fit f32 (1.2e-38 to \
+         3.4e38). Freeze parameters that should have no noise"
     )]
     Scale {
         /// The pattern as given.
@@ -104,8 +104,8 @@ pub enum TableError {
     },
     /// A factor of the noise scale for a parameter whose noise has no σ.
     #[error(
-        "the pattern \"{pattern}\" has the noise scale {scale:?}, which is for float parameters, but \"{path}\" is a trained integer \
-         parameter: freeze it, or name float parameters only"
+        "the pattern \"{pattern}\" has the noise scale {scale:?}, which is for float parameters, but \"{path}\" is a \
+         trained integer parameter. Freeze it, or name float parameters only"
     )]
     IntegerScale {
         /// The pattern as given.
@@ -117,15 +117,15 @@ pub enum TableError {
     },
     /// No parameter to train.
     #[error(
-        "the model has no parameter to train: of the {0} that the noiser is for, all are frozen (QEggrollConfig is for integer \
-         parameters, all other noisers for floats)"
+        "the model has no parameter to train: the noiser is for {0} of its parameters, and all are frozen. Unfreeze \
+         one, or choose a noiser of the model's type: QEggrollConfig for integer parameters, any other for floats"
     )]
     NothingToTrain(usize),
     /// No parameter to train, because of `no_grad()`.
     #[error(
-        "the model has no parameter to train: of the {parameters} that the noiser is for, {inactive} have no_grad(), and the others are frozen. \
-         Leave it out, or call set_require_grad(true) on the model; parameters made by Param::initialized of a plain tensor count as such, \
-         those of Param::from_tensor do not"
+        "the model has no parameter to train: of the {parameters} that the noiser is for, {inactive} have no_grad(), \
+         and the others are frozen. Leave out no_grad(), or call set_require_grad(true) on the model. \
+         Param::initialized of a plain tensor counts as no_grad(), Param::from_tensor does not"
     )]
     NothingActive {
         /// Parameters that the noiser is for.
@@ -135,8 +135,8 @@ pub enum TableError {
     },
     /// Two fields of one identifier that cannot be one parameter.
     #[error(
-        "\"{other}\" has the identifier of \"{path}\", as tied fields have, but differs from it in {differs}: make one a clone of the \
-         other to tie them, or give it another identifier (ParamId::new())"
+        "\"{other}\" has the identifier of \"{path}\", as tied fields have, but differs from it in {differs}. Make \
+         one a clone of the other to tie them, or give it another identifier (ParamId::new())"
     )]
     Tied {
         /// The first field.

@@ -16,8 +16,8 @@ const LANES: usize = 8;
 /// A trained parameter that noise cannot be relative to.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[error(
-    "noise cannot be relative to the spread of \"{path}\" of shape {shape:?}: the standard deviation of its values is {spread:?}, and a \
-     number above 0 that f32 holds is needed; freeze it (a role, or its name among the frozen ones), or use absolute noise"
+    "noise cannot be relative to the spread of \"{path}\" of shape {shape:?}: its values have the standard deviation \
+     {spread:?}, expected a positive f32 number. Freeze it by role or name, or use absolute noise"
 )]
 pub struct SpreadError {
     /// The parameter.

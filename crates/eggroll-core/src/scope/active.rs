@@ -109,9 +109,9 @@ impl ActiveParameter {
         // Only the first rows come from the program; rows of later operations derive from them.
         assert!(
             noted.iter().any(|noted| *noted > 0 && rows.is_multiple_of(*noted)),
-            "the {rows} rows that forward was given for \"{}\" were never repeated for the {} members of the chunk{}: \
-             inside evaluate, forward takes [members · rows, ...]. Give it members.repeat(x), call forward_shared(x) on a first \
-             layer, or say members.assume_repeated(x) of rows that belong to the members already",
+            "forward was given {rows} rows for \"{}\" that were never repeated for the {} members of the chunk{}. In \
+             evaluate it takes [members · rows, ...]: give it members.repeat(x), or call forward_shared(x) on a \
+             first layer. For rows that already belong to the members, use members.assume_repeated(x)",
             self.frame.perturbation.table.entries()[self.position].path,
             self.frame.pairs.members(),
             if noted.is_empty() { String::new() } else { format!(" (others were: {noted:?} rows)") },
@@ -139,7 +139,8 @@ impl ActiveParameter {
     pub fn refuse_empty(&self, dims: &[usize]) {
         assert!(
             !dims.contains(&0),
-            "the input of shape {dims:?} that forward was given for \"{}\" has no values: inside evaluate, a layer takes one row or more",
+            "the input of shape {dims:?} that forward was given for \"{}\" has no values: inside evaluate, a layer \
+             takes one row or more",
             self.frame.perturbation.table.entries()[self.position].path
         );
     }
@@ -150,9 +151,9 @@ impl ActiveParameter {
         let members = self.frame.pairs.members();
         assert!(
             !self.frame.checks || !self.frame.returned.get().contains(&rows) || rows == 0,
-            "the {rows} rows that forward_shared was given for \"{}\" are as many as a layer has returned for the {members} members of \
-             the chunk: rows that belong to the members go to forward. If all members share these rows, apply this layer before \
-             layers that return rows of members",
+            "forward_shared was given {rows} rows for \"{}\", as many as a layer has returned for the {members} \
+             members of the chunk. Use forward for rows of members. If all members share these rows, apply this \
+             layer before layers that return rows of members",
             self.frame.perturbation.table.entries()[self.position].path,
         );
     }

@@ -76,9 +76,9 @@ impl ReachedFields {
 pub enum CloneError {
     /// Of floats.
     #[error(
-        "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
-         identifiers. Call no_grad() on a clone that is a separate model, as a frozen teacher: it computes without noise then; or compute its \
-         output before evaluate. In place of a clone that is to have noise, use the model by reference"
+        "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which \
+         keeps the model's identifiers. If the clone is a separate model, such as a frozen teacher, call no_grad() \
+         on it, or compute its output before evaluate. If it is to have noise, use the model by reference instead"
     )]
     Floats {
         /// The parameter.
@@ -88,9 +88,10 @@ pub enum CloneError {
     },
     /// Of integers.
     #[error(
-        "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
-         identifiers. Compute the output of a clone that is a separate model, as a frozen teacher, before evaluate: integer parameters do \
-         not say whether they have no_grad(). In place of a clone that is to have noise, use the model by reference"
+        "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which \
+         keeps the model's identifiers. If the clone is a separate model, such as a frozen teacher, compute its \
+         output before evaluate: no_grad() leaves no mark on integer parameters. If it is to have noise, use the \
+         model by reference instead"
     )]
     Integers {
         /// The parameter.
@@ -100,8 +101,9 @@ pub enum CloneError {
     },
     /// Tied fields that differ.
     #[error(
-        "\"{path}\" has different values in two of the {fields} fields that are tied in the strategy's model: one of them is in a clone, \
-         which needs no_grad(), or the fields were changed one by one: give all of them the values of the first"
+        "\"{path}\" has different values in two of the {fields} fields that the strategy's model ties. If one is in \
+         a clone, call no_grad() on the clone. If fields were changed separately, give all of them the values of the \
+         first"
     )]
     Values {
         /// The parameter.

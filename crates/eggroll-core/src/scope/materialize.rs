@@ -54,7 +54,8 @@ impl Perturbation {
         }
         if let Some(position) = mapper.fields.into_iter().position(|fields| fields.into_first().is_none()) {
             panic!(
-                "materialize: the model is not the one that the noise is for: it has no parameter \"{}\", or one that has no_grad()",
+                "materialize: this is not the model that the noise was made for: it lacks the parameter \"{}\", or \
+                 has it with no_grad()",
                 self.table.entries()[position].path
             );
         }

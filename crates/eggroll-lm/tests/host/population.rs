@@ -101,7 +101,7 @@ fn groups_are_asked_their_own_items() {
     }
     // Members of a slice are not compared with the others of their group.
     let error = score_population(&host, &population.slice(4..12), Items::Groups(&groups[1..])).expect_err("a slice");
-    assert!(error.to_string().starts_with("2 groups of items for members 4..12 of a population"), "{error}");
+    assert!(error.to_string().starts_with("2 groups of items were given for members 4..12 of a population"), "{error}");
 }
 
 /// Members of one generation draw alike for the same item, and other generations draw otherwise.

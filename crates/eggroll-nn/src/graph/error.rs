@@ -88,23 +88,24 @@ impl fmt::Display for GraphError {
                 write!(f, "output {output} of the forward, {shape:?}, has no batch on its leading axis")
             }
             Self::ShapeDependent { position } => {
-                write!(f, "the forward does other things for another batch size, from its operation {position} on")
+                write!(f, "the forward depends on the batch size, from its operation {position} on")
             }
             Self::Input { shapes, reason } => {
                 write!(f, "inputs {} cannot be run as a graph: {reason}", listed(shapes))
             }
             Self::Quantized(path) => write!(
                 f,
-                "the parameter \"{path}\" is quantized, which Burn's capture does not record: build the layer of eggroll_nn::Linear or \
-                 Embedding, which take quantized weights with adapters, or dequantize it"
+                "the parameter \"{path}\" is quantized, which Burn's capture does not record. Use eggroll_nn::Linear \
+                 or Embedding, which take quantized weights with adapters, or dequantize it"
             ),
             Self::NoParameter => write!(f, "the model has no parameter of floating point"),
             Self::Table(error) => write!(f, "{error}"),
             Self::Capture(error) => write!(f, "the forward cannot be recorded: {error}"),
             Self::Differs { output, difference, effect } => write!(
                 f,
-                "output {output} of the batched forward is off by {difference:e} from that of members one by one, on which \
-                 the noise has an effect of {effect:e}: rows of the batch depend on each other"
+                "output {output} of the batched forward differs by {difference:e} from the forward of one member, \
+                 where the noise has an effect of {effect:e}. Rows of the batch depend on each other: compute each \
+                 row from its own input, or use evaluate_each"
             ),
         }
     }

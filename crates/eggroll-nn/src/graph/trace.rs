@@ -164,8 +164,8 @@ fn id(tensor: DispatchTensor) -> TensorId {
         Ok(BackendTensor::Float(tensor) | BackendTensor::Int(tensor) | BackendTensor::Bool(tensor)) => tensor.id(),
         Ok(_) => panic!("graph: quantized tensors cannot be recorded"),
         Err(found) => panic!(
-            "graph: the forward returns a tensor that it did not compute from its inputs or the model ({found}); \
-             tensors that it needs must be inputs, fields of the model, or made on the device of an input"
+            "graph: the forward returns a tensor that it did not compute from its inputs or the model ({found}). \
+             Give such tensors as inputs or fields of the model, or make them on the device of an input"
         ),
     }
 }

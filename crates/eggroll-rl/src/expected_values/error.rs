@@ -11,8 +11,8 @@ pub enum ExpectedValuesError {
     Worlds(usize),
     /// More positions than a step may have.
     #[error(
-        "expected values: {games} games of {worlds} worlds each are {positions} positions with the moves that are weighed, and a step has at most {most}: decide fewer \
-         games at a time"
+        "expected values: {games} games of {worlds} worlds each give {positions} positions to value, but a step has \
+         at most {most}. Decide fewer games at a time"
     )]
     TooMany {
         /// Games of the step.
@@ -49,7 +49,8 @@ pub enum ExpectedValuesError {
     },
     /// Values that are no numbers.
     #[error(
-        "expected values: action {action} of game {game} of the batch is worth {value}: look for NaN and infinities in the oracle, or for a temperature that is too small"
+        "expected values: action {action} of game {game} of the batch is worth {value}, expected a finite number. \
+         Look for NaN and infinities in the oracle, or raise the temperature"
     )]
     NotFinite {
         /// Its place in the batch.

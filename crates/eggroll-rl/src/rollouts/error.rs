@@ -46,8 +46,8 @@ pub enum RolloutError {
     },
     /// Bounds that a head cannot spread actions between.
     #[error(
-        "rollouts: the head {head:?} spreads actions between their bounds, and those from {low:e} to {high:e} are infinite or farther apart \
-         than f32 holds: give finite bounds, or use the head Greedy, which takes outputs as they are"
+        "rollouts: the head {head:?} spreads actions between their bounds, but the range from {low:e} to {high:e} is \
+         infinite or exceeds f32. Give finite bounds, or use the head Greedy, which takes outputs unchanged"
     )]
     Unbounded {
         /// The head.

@@ -187,7 +187,7 @@ fn load_saved<M: Module>(
     };
     let own = strategy.to_record();
     let masters =
-        kept(MASTERS, own.masters, "there are f32 master weights, but no parameter of half precision that has them")?;
+        kept(MASTERS, own.masters, "there are f32 master weights, but no parameter of half precision that needs them")?;
     let transforms = kept(TRANSFORMS, own.transforms, "transforms remember something, and this strategy has none")?;
     let record = StrategyRecord {
         generation: state.generation,

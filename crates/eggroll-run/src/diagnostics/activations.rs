@@ -119,15 +119,16 @@ impl AttentionStatistics {
             (
                 *most > 0.0 && share < LEAST_SHARE,
                 format!(
-                    "{path}: heads see one position only ({entropy:.2} of {most:.2} bits): their queries and keys have grown too alike; train with \
-                     weight decay, or fewer large steps (a smaller alpha or rate)"
+                    "{path}: heads see one position only ({entropy:.2} of {most:.2} bits): their queries and keys \
+                     have grown too alike. Train with weight decay, or with fewer large steps (a smaller alpha or \
+                     rate)"
                 ),
             ),
             (
                 *most > 0.0 && share > MOST_SHARE,
                 format!(
-                    "{path}: heads see all positions alike ({entropy:.2} of {most:.2} bits): they do not use the context yet; train longer, or with \
-                     more members"
+                    "{path}: heads see all positions alike ({entropy:.2} of {most:.2} bits): they do not use the \
+                     context yet. Train longer, or with more members"
                 ),
             ),
         ];

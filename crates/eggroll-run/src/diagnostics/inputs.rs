@@ -63,12 +63,12 @@ impl InputStatistics {
         let Self { path, rows, dead, saturated } = self;
         let (of_units, of_values) = (100.0 * dead, 100.0 * saturated);
         let dead_units = format!(
-            "units may be dead: {of_units:.1} % of the inputs of \"{path}\" are 0 in all {rows} rows; unless they are data, lower the \
-             learning rate, raise sigma until noise wakes them, or take an activation with a slope below 0"
+            "units may be dead: {of_units:.1} % of the inputs of \"{path}\" are 0 in all {rows} rows. Unless they are data, lower the \
+             learning rate, raise sigma, or use an activation with a slope below 0"
         );
         let at_end = format!(
             "activations may be saturated: {of_values:.1} % of the inputs of \"{path}\" are within 1 % of -1 or 1, where noise changes \
-             little; unless they are data, scale the weights before them down, let them decay (adam_w), normalize inputs, or raise sigma"
+             little. Unless they are data, scale down the weights before them, use weight decay (adam_w), normalize inputs, or raise sigma"
         );
         let enough = *rows >= FEWEST_ROWS;
         let checks = [(enough && *dead > MOST, dead_units), (enough && *saturated > MOST, at_end)];

@@ -106,7 +106,7 @@ impl IntegerStatistics {
             (
                 !self.is_rescaled() && *saturated > MOST_SATURATED,
                 format!(
-                    "{path}: {:.1} % of the values are saturated: the weights before it have grown too large; stop earlier, or take fewer large steps \
+                    "{path}: {:.1} % of the values are saturated: the weights before it have grown too large. Stop earlier, or take fewer large steps \
                      (a smaller alpha or rate, weight decay)",
                     100.0 * saturated
                 ),
@@ -114,14 +114,15 @@ impl IntegerStatistics {
             (
                 *zeros > MOST_ZERO_ACTIVATIONS,
                 format!(
-                    "{path}: {:.1} % of the values are 0: its gains or weights have shrunk; train gains without weight decay",
+                    "{path}: {:.1} % of the values are 0: its gains or weights have shrunk. Train gains without weight decay",
                     100.0 * zeros
                 ),
             ),
             (
                 *entropy < LEAST_ENTROPY,
                 format!(
-                    "{path}: the values have {entropy:.2} bits of entropy: nearly constant, the layer says nothing; a larger width or other seed may help"
+                    "{path}: the values have {entropy:.2} bits of entropy: they are nearly constant and carry no \
+                     information. Try a larger width or another seed"
                 ),
             ),
         ];

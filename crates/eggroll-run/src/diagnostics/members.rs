@@ -67,18 +67,18 @@ impl MemberStatistics {
         let Self { group, groups, heaviest, .. } = self;
         let (dead, share) = (100.0 * self.dead, 100.0 * self.share);
         let (one, remedy) = match group {
-            2 => ("pair", "shape the fitness by ranks, as centered_rank does"),
-            _ => ("group", "take a scale for each group, as group_standardized does"),
+            2 => ("pair", "Shape the fitness by ranks, as centered_rank does"),
+            _ => ("group", "Take a scale for each group, as group_standardized does"),
         };
         let decides = format!(
-            "one {one} decides: {one} {heaviest} of {groups} has {share:.1} % of the squared weights of the estimate; {remedy}"
+            "one {one} decides: {one} {heaviest} of {groups} has {share:.1} % of the squared weights of the estimate. {remedy}"
         );
         let checks = [
             (
                 self.dead > MOST_DEAD,
                 format!(
-                    "members may be dead: {dead:.1} % have the lowest score; look for scores that are not finite, lower sigma, or take a score \
-                     or a task that grades failures"
+                    "members may be dead: {dead:.1} % have the lowest score. Look for scores that are not finite, \
+                     lower sigma, or take a score or task that grades failures"
                 ),
             ),
             (*groups >= FEWEST_GROUPS && self.share > MOST_OF_ONE, decides),

@@ -28,7 +28,7 @@ fn join(_size: usize) -> Result<Box<dyn Communicator>, DistributionError> {
 
 #[cfg(not(feature = "mpi"))]
 fn join(size: usize) -> Result<Box<dyn Communicator>, DistributionError> {
-    let reason = format!("this process is one of {size} ranks, and the program is built without feature mpi");
+    let reason = format!("this process is one of {size} ranks, but the program was built without the feature mpi");
     Err(DistributionError::Transport { engine: "MPI", reason })
 }
 

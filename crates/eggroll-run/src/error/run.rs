@@ -75,8 +75,8 @@ pub enum RunError {
     },
     /// Generations in a row without one finite fitness value.
     #[error(
-        "no fitness was finite in {generations} generations, from generation {first} on: nothing is learned: check the scores, or lower sigma and the \
-         learning rate"
+        "no fitness was finite in {generations} generations, from generation {first} on, so nothing is learned. \
+         Check the scores, or lower sigma and the learning rate"
     )]
     NonFiniteFitness {
         /// The first of these generations.

@@ -59,7 +59,7 @@ pub enum SavedError {
         found: u64,
     },
     /// Another model than the one given.
-    #[error("{path}: saved of another model: {difference}")]
+    #[error("{path}: saved from another model: {difference}")]
     OtherModel {
         /// The file.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum SavedError {
         difference: String,
     },
     /// A run with a different start: other spreads of relative noise, another anchor of the decay, or other f32 master weights.
-    #[error("{path}: saved by a run that began otherwise: {reason}")]
+    #[error("{path}: saved by a run with another start: {reason}")]
     Start {
         /// The file.
         path: PathBuf,
@@ -129,8 +129,8 @@ pub enum SavedError {
     },
     /// An evaluation that does not give the fitness of the log.
     #[error(
-        "{path}: the evaluation of generation {generation} does not give the logged fitness of members {}..{}: it has other data, \
-         another score, or another number format, or the log was changed", .members.start, .members.end
+        "{path}: the evaluation of generation {generation} does not give the logged fitness of members {}..{}. Use \
+         the data, score and number format of the logged run; if they are the same, the log was changed", .members.start, .members.end
     )]
     ReplayFitness {
         /// The log.

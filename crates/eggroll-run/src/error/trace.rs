@@ -14,7 +14,7 @@ pub enum TraceError {
     #[error("the trace has ended already")]
     NotRunning,
     /// A process that has another subscriber.
-    #[error("a trace must be the process's tracing subscriber, but another one is set: it sees the same spans")]
+    #[error("a trace must be the process's tracing subscriber, but another one is set: use only one of them")]
     Subscriber,
 }
 

@@ -3,7 +3,7 @@
 use super::metric_names::MetricNames;
 use super::metrics::names::FITNESS_MEAN;
 use burn::train::logger::{EvaluationProgressLogger, TrainingProgressLogger};
-use burn::train::metric::{MetricDefinition, MetricEntry, SerializedEntry};
+use burn::train::metric::{MetricDefinition, MetricEntry, NumericEntry, SerializedEntry};
 use burn::train::renderer::tui::TuiMetricsRendererWrapper;
 use burn::train::renderer::{
     EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation, MetricsRendererTraining,
@@ -17,6 +17,27 @@ const MOST_EPOCHS: usize = 1 << 20;
 const MOST_ITEMS: usize = 1 << 30;
 /// Placeholder for a validation's number.
 const NOT_YET: &str = "after the first validation";
+
+/// A number in single precision. Burn draws a curve between its least and its largest value: a constant with the noise of roundings
+/// in f64 would look like one that changes.
+fn rounded(number: NumericEntry) -> NumericEntry {
+    let single = |number: f64| if (number as f32).is_finite() { f64::from(number as f32) } else { number };
+    match number {
+        NumericEntry::Value(number) => NumericEntry::Value(single(number)),
+        NumericEntry::Aggregated { aggregated_value, count } => {
+            NumericEntry::Aggregated { aggregated_value: single(aggregated_value), count }
+        }
+        NumericEntry::Final(number) => NumericEntry::Final(single(number)),
+    }
+}
+
+/// A state as it is drawn.
+fn drawn(state: MetricState) -> MetricState {
+    match state {
+        MetricState::Numeric(entry, number) => MetricState::Numeric(entry, number.map(rounded)),
+        MetricState::Generic(entry) => MetricState::Generic(entry),
+    }
+}
 
 /// The dashboard; it takes the screen when it is made and returns it when it is dropped.
 pub(super) struct Dashboard {
@@ -65,12 +86,12 @@ impl Dashboard {
 impl MetricsRendererTraining for Dashboard {
     fn update_train(&mut self, state: MetricState) {
         self.begin();
-        self.inner.update_train(state);
+        self.inner.update_train(drawn(state));
     }
 
     fn update_valid(&mut self, state: MetricState) {
         self.begin();
-        self.inner.update_valid(state);
+        self.inner.update_valid(drawn(state));
     }
 
     fn on_train_end(&mut self, summary: Option<LearnerSummary>) -> Result<(), Box<dyn Error>> {
@@ -155,5 +176,27 @@ impl EvaluationProgressLogger for Dashboard {
 
     fn log_event_evaluation(&mut self, event: String) {
         self.inner.log_event_evaluation(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cosine between equal ends is a constant but for roundings.
+    #[test]
+    fn constants_are_drawn_as_constants() {
+        let schedule = |share: f64| share * 0.02 + (1.0 - share) * 0.02;
+        let sigmas: Vec<f64> = (0..100).map(|step| schedule(f64::from(step) / 100.0)).collect();
+        assert!(sigmas.iter().any(|sigma| *sigma != 0.02), "canary");
+        for sigma in sigmas {
+            assert_eq!(rounded(NumericEntry::Value(sigma)).current(), f64::from(0.02f32));
+            assert_eq!(
+                rounded(NumericEntry::Aggregated { aggregated_value: sigma, count: 1 }).current(),
+                f64::from(0.02f32)
+            );
+        }
+        // Numbers that f32 does not hold stay.
+        assert_eq!(rounded(NumericEntry::Final(1e300)).current(), 1e300);
     }
 }

@@ -156,7 +156,8 @@ impl Metric for ScalarMetric {
         self.seen |= self.present;
         Ok(match number {
             Some(number) => {
-                self.state.update(number, 1);
+                // A zero without sign.
+                self.state.update(number + 0.0, 1);
                 self.state.compute_update(self.format())
             }
             None => SerializedEntry::not_available(None),
@@ -190,7 +191,7 @@ impl Numeric for ScalarMetric {
     }
 }
 
-/// A metric that shows one of the texts of a generation.
+/// A metric that shows one of the texts of a generation. Logs count generations from 0, the screen from 1.
 #[derive(Clone)]
 pub(super) struct TextMetric {
     name: &'static str,
@@ -216,7 +217,11 @@ impl Metric for TextMetric {
     }
 
     fn compute(&mut self) -> Result<SerializedEntry, TensorReadError> {
-        Ok(SerializedEntry::new(self.last.clone(), self.last.clone()))
+        let done = match self.name {
+            names::GENERATION => self.last.parse().ok().and_then(|generation: u64| generation.checked_add(1)),
+            _ => None,
+        };
+        Ok(SerializedEntry::new(done.map_or_else(|| self.last.clone(), |done| done.to_string()), self.last.clone()))
     }
 
     fn clear(&mut self) {}
@@ -290,4 +295,34 @@ pub(super) fn built_in(floats: bool, integers: bool, diagnostics: bool) -> Vec<S
         }
     }
     metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::data::dataloader::Progress;
+
+    fn metadata() -> MetricMetadata {
+        MetricMetadata { progress: Progress::new(1, 1, None), iteration: None, lr: None }
+    }
+
+    /// Logs keep its number from 0.
+    #[test]
+    fn the_first_generation_is_shown_as_1() {
+        let entry = |name: &'static str| {
+            let texts = Texts::new(BTreeMap::from([(name, "19".to_owned())]));
+            TextMetric::new(name).update(&texts, &metadata()).expect("an entry")
+        };
+        let generation = entry(names::GENERATION);
+        assert_eq!((generation.formatted.as_str(), generation.serialized.as_str()), ("20", "19"));
+        assert_eq!(entry(names::WARNINGS).formatted, "19");
+    }
+
+    #[test]
+    fn zeros_have_no_sign() {
+        let mut metric = ScalarMetric::new("Loss");
+        let entry = metric.update(&Scalars::from([("Loss", -0.0)]), &metadata()).expect("an entry");
+        assert!(!entry.formatted.contains("-0") && !entry.serialized.contains("-0"), "{}", entry.formatted);
+        assert!(metric.value().is_some_and(|value| value.current().is_sign_positive()));
+    }
 }

@@ -183,7 +183,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
             let share = 100.0 * update / parameters;
             let rate = report.learning_rate;
             warnings.push(format!(
-                "the learning rate may be too large: at {rate}, a step is {share:.1} % as long as the parameters; lower it"
+                "the learning rate may be too large: at {rate}, a step is {share:.1} % as long as the parameters. Lower it"
             ));
         }
         warnings

@@ -68,7 +68,7 @@ impl<'a> Log<'a> {
             if let Some(((logged, given), entry)) = pairs.into_iter().find(|((a, b), _)| a != b) {
                 let path = &entry.path;
                 return refuse(format!(
-                    "the spread of \"{path}\" was {logged:?}, that of this strategy's is {given:?}"
+                    "the spread of \"{path}\" is {logged:?} in the log, {given:?} in this strategy"
                 ));
             }
         }
@@ -76,9 +76,7 @@ impl<'a> Log<'a> {
         let [logged, given] = [self.header.anchor.as_deref(), strategy.anchor_digest()].map(digest);
         match logged == given {
             true => Ok(()),
-            false => {
-                refuse(format!("the digest of the decay's anchor was {logged}, that of this strategy's is {given}"))
-            }
+            false => refuse(format!("the decay's anchor has the digest {logged} in the log, {given} in this strategy")),
         }
     }
 
@@ -106,14 +104,14 @@ impl<'a> Log<'a> {
         }
         let (expected, found) = (&self.header.model, parameter_digest(model));
         if *expected != found {
-            let difference = format!("the digest of the first model was {expected}, that of the one given is {found}");
+            let difference = format!("the first model has the digest {expected} in the log, the given one {found}");
             return Err(SavedError::OtherModel { path: self.path.to_owned(), difference }.into());
         }
         let [logged, given] =
             [self.header.masters.clone(), strategy.master_digest()].map(|it| it.unwrap_or("none".to_owned()));
         if logged != given {
             let reason =
-                format!("the digest of the f32 master weights was {logged}, that of this strategy's is {given}");
+                format!("the f32 master weights have the digest {logged} in the log, {given} in this strategy");
             return Err(SavedError::Start { path: self.path.to_owned(), reason }.into());
         }
         Ok(())

@@ -16,13 +16,14 @@ const TROUBLE: [&str; 3] = ["non_finite_fitness", "non_finite_weights", "tied_pa
 /// Most runs of a table that are named.
 const NAMED: usize = 6;
 
-/// A plot for each number of a log, validations first.
+/// A plot for each number of a log, validations first. A log counts generations from 0, a plot from 1.
 pub(super) fn plots(lines: &[LogLine]) -> Vec<Plot> {
     let mut plots = Vec::new();
     for (split, of) in [("valid", " (validation)"), ("train", "")] {
         let lines = of_split(lines, split);
         for key in keys(&lines) {
-            let curve = Curve { label: String::new(), points: points(&lines, &key) };
+            let done = points(&lines, &key).into_iter().map(|(generation, number)| (generation + 1.0, number));
+            let curve = Curve { label: String::new(), points: done.collect() };
             plots.push(Plot { title: title(&key) + of, curves: vec![curve] });
         }
     }
@@ -110,7 +111,8 @@ mod tests {
         let titles = |lines: &[LogLine]| plots(lines).into_iter().map(|plot| plot.title).collect::<Vec<_>>();
         assert_eq!(titles(&lines), ["Accuracy (validation)", "Fitness mean", "Own"]);
         let points = &plots(&lines)[1].curves[0].points;
-        assert!(points[0] == (0.0, -1.0) && points[1].1.is_nan(), "{points:?}");
+        // The first generation is the first, though its line has the number 0.
+        assert!(points[0] == (1.0, -1.0) && points[1].0 == 2.0 && points[1].1.is_nan(), "{points:?}");
         let bad = line(json!({ "generation": 2, "split": "train", "non_finite_fitness": 2 }));
         assert_eq!(titles(&[bad]), ["Non finite fitness"]);
         assert_eq!(last(&lines, "train"), [("Fitness mean".to_owned(), -1.0), ("Own".to_owned(), 3.0)]);

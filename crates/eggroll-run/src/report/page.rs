@@ -202,6 +202,7 @@ mod tests {
             assert_eq!(short(number), text);
         }
         assert_eq!((short(-0.123_45), short(f64::NAN)), ("-0.1235".to_owned(), "NaN".to_owned()));
+        assert_eq!([-0.0, -1e-13].map(short), ["0", "0"]);
     }
 
     #[test]

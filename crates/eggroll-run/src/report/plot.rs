@@ -33,14 +33,19 @@ struct Axis {
 }
 
 impl Axis {
-    /// The axis of these values: level where they differ by less than `least`, relative to their size.
+    /// The axis of these values. Values that differ by less than `least`, relative to their size, are level: roundings are not drawn as a
+    /// curve. Their range is a tenth of the size around them, or from -1 to 1 around 0.
     fn of(values: impl Iterator<Item = f64>, least: f64) -> Self {
         let drawn = values.filter(|value| value.abs() < LARGEST).map(|value| (value, value));
         let (low, high) =
             drawn.reduce(|(low, high), (value, _)| (low.min(value), high.max(value))).unwrap_or((0.0, 1.0));
         let size = low.abs().max(high.abs());
         let is_level = high - low <= (least * size).max(1e-290);
-        let room = if is_level { 0.1 * size.max(1e-6) } else { 0.0 };
+        let room = match is_level {
+            true if size < 1e-290 => 1.0,
+            true => 0.1 * size,
+            false => 0.0,
+        };
         let (low, high) = (low - room, high + room);
         let rough = (high - low) / 5.0;
         let power = 10f64.powf(rough.log10().floor());
@@ -48,9 +53,9 @@ impl Axis {
         Self { low, high, step: step.unwrap_or(10.0 * power) }
     }
 
-    /// Marks at whole numbers only.
+    /// Marks at whole numbers only, from 0 on.
     fn whole(mut self) -> Self {
-        self.step = self.step.max(1.0);
+        (self.low, self.step) = (self.low.max(0.0), self.step.max(1.0));
         self
     }
 
@@ -189,6 +194,24 @@ mod tests {
         assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 3), "{svg}");
         // A third of the way from the first point to the last one, which is behind the gap.
         assert_eq!(numbers(&svg, "cx"), [PLANE[0], 207.3, PLANE[1]]);
+    }
+
+    /// A constant with the noise of roundings is a level line, in a range that shows its size.
+    #[test]
+    fn constants_are_level() {
+        for (constant, room) in [(0.05, 0.005), (-3.0, 0.3), (0.0, 1.0), (1e-9, 1e-10), (2e6, 2e5)] {
+            let values = || (0..9).map(|step| constant * (1.0 + f64::EPSILON * f64::from(step % 3)));
+            let axis = Axis::of(values(), 1e-6).widened();
+            let [below, above] = [constant - axis.low, axis.high - constant];
+            let is_near = |distance: f64| (0.99 * room..2.1 * room).contains(&distance);
+            assert!(is_near(below) && is_near(above), "{constant}: from {} to {}", axis.low, axis.high);
+            let places = values().map(|value| axis.place(value, [PLANE[3], PLANE[2]]));
+            let drawn: Vec<String> = places.map(|place| format!("{place:.1}")).collect();
+            assert!(drawn.iter().all(|place| *place == drawn[0]), "{constant}: {drawn:?}");
+        }
+        // Generations do not begin below 0.
+        let axis = Axis::of([0.0].into_iter(), 0.0).whole();
+        assert_eq!(axis.marks().map(|mark| axis.label(mark)).collect::<Vec<_>>(), ["0", "1"]);
     }
 
     /// Two marks of an axis never have the same label.

@@ -8,6 +8,7 @@ use super::settings;
 use crate::diagnostics::{FloatStatistics, IntegerStatistics, ParameterStatistics};
 use crate::error::Error;
 use crate::log::JsonLines;
+use eggroll_core::messages::shown;
 use eggroll_train::{ExpectedCosine, Forecast};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -144,7 +145,8 @@ fn of_forecast(forecast: &Forecast) -> Vec<Vec<String>> {
     let row = |path: &str, expected: &ExpectedCosine| {
         let members =
             expected.members_to_double(forecast.population).map_or_else(String::new, |count| count.to_string());
-        vec![path.to_owned(), format!("{:.3}", expected.cosine), format!("{:.3}", expected.by_mean), members]
+        let cosine = |number: f64| format!("{:.3}", shown(number, 3));
+        vec![path.to_owned(), cosine(expected.cosine), cosine(expected.by_mean), members]
     };
     let parameters = forecast.parameters.iter().map(|parameter| row(&parameter.path, &parameter.expected));
     parameters.chain([row("all", &forecast.all)]).collect()

@@ -182,13 +182,13 @@ fn hints_follow_sigma() {
     let large = hints(10.0, 0.0);
     assert!(large.len() == 1 && large[0].starts_with("sigma may be too large: at 10, curvature moves"), "{large:?}");
     assert!(
-        large[0].ends_with("(normal where groups of members have separate data, and on a plateau of a return)"),
+        large[0].ends_with("unless groups of members have separate data or the return is on a plateau"),
         "{large:?}"
     );
     let small = hints(1e-6, 0.0);
     assert!(small.len() == 1 && small[0].starts_with("sigma may be too small: at 0.000001, the members"), "{small:?}");
     let hidden = hints(0.001, 1e6);
-    assert!(hidden.len() == 1 && hidden[0].contains("of the pairs have equal fitness; raise it"), "{hidden:?}");
+    assert!(hidden.len() == 1 && hidden[0].contains("of the pairs have equal fitness. Raise it"), "{hidden:?}");
 }
 
 /// A task whose scores are all higher says nothing of the curvature.

@@ -408,10 +408,10 @@ fn models_without_parameters_for_the_noiser_are_refused() {
     let device = &devices()[0];
     let float = LinearConfig::new(3, 2).init(device);
     let error = config().try_init(&float).err().expect("refused").to_string();
-    assert!(error.contains("of the 2 that the noiser is for") && error.contains("QEggrollConfig"), "{error}");
+    assert!(error.contains("the noiser is for 2 of its parameters") && error.contains("QEggrollConfig"), "{error}");
     let floats = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
     let error = floats.try_init(&model(device)).err().expect("refused").to_string();
-    assert!(error.contains("of the 0 that the noiser is for"), "{error}");
+    assert!(error.contains("the noiser is for 0 of its parameters"), "{error}");
 }
 
 /// Log-likelihood of the plain model, summed over all sequences.

@@ -39,7 +39,7 @@ pub enum ConfigError {
     },
     /// Votes of two with noise whose double does not fit int8.
     #[error(
-        "votes in five levels with a noise table: a vote of two needs noise whose double fits int8, which entries of tables may not be; take \
+        "votes in five levels do not work with a noise table, whose doubled entries may not fit int8. Take \
          VoteLevels::Three, or noise that is drawn"
     )]
     LevelsOfTable,
@@ -83,8 +83,8 @@ pub enum ConfigError {
     NoiseScaleName(String),
     /// A rate for each parameter, with an optimizer that has one for all.
     #[error(
-        "rate_scale {0} gives each parameter its own learning rate, but clip_up, integer_adam_w and integer_muon have one for all: take \
-         another optimizer, or the rate scale absolute"
+        "rate_scale {0} gives each parameter its own learning rate, but clip_up, integer_adam_w and integer_muon \
+         have a single one. Take another optimizer, or the rate scale absolute"
     )]
     RateScale(String),
     /// A setting for float parameters, with a trained integer parameter.
@@ -135,8 +135,8 @@ pub enum ConfigError {
     IntegerAdamW(String),
     /// A group of members that is not of whole pairs.
     #[error(
-        "groups of a fitness shaping must have an even number of members, at least 2, not {0}: any other group splits a mirrored pair; \
-         take an even number that divides the population"
+        "groups of a fitness shaping must have an even number of members, at least 2, not {0}: other groups split \
+         mirrored pairs. Take an even number that divides the population"
     )]
     SplitPair(usize),
     /// A group of members that does not divide the population.
@@ -166,8 +166,8 @@ pub enum ConfigError {
     UnrollHorizon(u64),
     /// A horizon that begins or ends between two draws of the noise.
     #[error(
-        "noise_reuse {noise_reuse} does not divide an unroll horizon of {horizon} generations: use 1 for fresh noise in every generation, \
-         or {horizon} for one draw per horizon"
+        "noise_reuse {noise_reuse} does not divide an unroll horizon of {horizon} generations. Use 1 for fresh noise \
+         in every generation, or {horizon} for one draw per horizon"
     )]
     UnrollNoise {
         /// Generations of the horizon.
@@ -177,8 +177,8 @@ pub enum ConfigError {
     },
     /// Credit by the parts of one generation, of an estimate that depends on earlier generations.
     #[error(
-        "credit parts does not work with an unroll horizon of {horizon} generations: it uses what layers were given in one generation, but \
-         the fitness depends on earlier ones too; set credit to auto or mean"
+        "credit parts does not work with an unroll horizon of {horizon} generations: fitness depends on what layers \
+         were given in earlier generations. Set credit to auto or mean"
     )]
     UnrollCredit {
         /// Generations of the horizon.
@@ -186,8 +186,8 @@ pub enum ConfigError {
     },
     /// Votes that would have to count the noise of several noise epochs.
     #[error(
-        "\"{path}\" is updated by votes, which count the noise of one draw: an unroll horizon of \
-         {horizon} generations needs a noise_reuse of {horizon}, not {noise_reuse}"
+        "\"{path}\" is updated by votes, which count the noise of one draw. An unroll horizon of {horizon} \
+         generations needs a noise_reuse of {horizon}, not {noise_reuse}"
     )]
     UnrollVotes {
         /// Generations of the horizon.

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum DistributionError {
     /// A rank that told the others that it cannot continue.
-    #[error("rank {rank} has failed and says why itself")]
+    #[error("rank {rank} has failed: see its own error message")]
     Failed {
         /// The rank.
         rank: usize,
@@ -68,8 +68,8 @@ pub enum DistributionError {
     },
     /// Devices that round differently, with a model of floats.
     #[error(
-        "rank {rank} computes on {found} and rank 0 on {expected}: with float parameters they would drift apart; only integer \
-         models give the same bits on all devices"
+        "rank {rank} computes on {found} and rank 0 on {expected}: with float parameters they would drift apart. Use \
+         equal devices, or an integer model, which gives the same bits on all devices"
     )]
     MixedDevices {
         /// The rank.

@@ -38,7 +38,7 @@ pub enum MemoryError {
 eggroll_core::debug_is_message!(MemoryError);
 
 fn at_once(side_by_side: &usize) -> String {
-    if *side_by_side > 1 { format!(", {side_by_side} of them side by side") } else { String::new() }
+    if *side_by_side > 1 { format!(" ({side_by_side} chunks at once)") } else { String::new() }
 }
 
 fn chunk_advice(fits: &usize) -> String {

@@ -20,10 +20,10 @@ pub enum RecordError {
     #[error("the f32 master weights cannot be loaded: {0}")]
     Masters(String),
     /// The state of other transforms.
-    #[error("what transforms remember cannot be loaded: {0}")]
+    #[error("the state of the transforms cannot be loaded: {0}")]
     Transforms(String),
     /// Row checks of another model.
-    #[error("the record says of {found} parameters which rows they are given, and the model has {parameters}")]
+    #[error("the record has row checks of {found} parameters, but the model has {parameters} parameters")]
     Rows {
         /// Parameters in the record.
         found: usize,
@@ -32,8 +32,9 @@ pub enum RecordError {
     },
     /// An anchor that the strategy does not have.
     #[error(
-        "the decay was towards other parameters: the digest of its anchor is {expected}, that of this strategy's is {found}; initialize the \
-         strategy with the model that the run began with, or give that model to try_with_anchor"
+        "the record decays towards other parameters: its anchor has the digest {expected}, this strategy's has \
+         {found}. Initialize the strategy with the model that the run began with, or give that model to \
+         try_with_anchor"
     )]
     Anchor {
         /// Digest in the record, `none` without anchor.

@@ -29,13 +29,15 @@ pub enum TellError {
     OtherModel(String),
     /// A model whose values differ from the evaluated ones.
     #[error(
-        "\"{0}\" had other values in evaluate than in the model given to tell: another model of its identifiers was evaluated, as a clone of \
-         an earlier generation. Evaluate the model that tell is given; clones that are frozen teachers need no_grad()"
+        "\"{0}\" had other values in evaluate than in tell: evaluate got another model with the same identifiers, \
+         such as an older clone. Evaluate the model that tell is given. Call no_grad() on clones that are frozen \
+         teachers"
     )]
     OtherValues(String),
     /// Integer parameters, which only `tell` updates.
     #[error(
-        "\"{0}\" is an integer parameter that is trained: votes update it in tell, and advance would leave it out; freeze it"
+        "\"{0}\" is a trained integer parameter: votes update it in tell, but advance would leave it unchanged. \
+         Freeze it"
     )]
     Votes(String),
     /// Parameters that no forward of the evaluation perturbed.
@@ -57,8 +59,8 @@ pub enum TellError {
     },
     /// A noise scale, times the factors of a parameter, outside the same range.
     #[error(
-        "sigma of generation {generation} is {sigma:?}, times {factor:?}, the spread and scale of \"{path}\": too small or too large for \
-         estimates in f32; choose a schedule for which the product stays from 1.2e-38 to 1e15"
+        "sigma of generation {generation} is {sigma:?}, times {factor:?} for the spread and scale of \"{path}\". \
+         Estimates in f32 need a product from 1.2e-38 to 1e15: choose a schedule that stays in this range"
     )]
     RelativeSigma {
         /// The generation.
@@ -97,12 +99,12 @@ pub enum TellError {
     #[error("transform {0}: only values may change")]
     Transform(String),
     /// A [transform](crate::GradientTransform) with state, where the program makes the step.
-    #[error("transform \"{0}\" remembers something, which only tell updates: advance would leave it as it is")]
+    #[error("transform \"{0}\" has state, which only tell updates: use tell instead of advance")]
     Remembers(String),
     /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
     #[error(
-        "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \
-         scale the fitness, shape it, or choose another scale of the estimate"
+        "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}. Scale \
+         the fitness, shape it, or choose another scale of the estimate"
     )]
     PairWeight {
         /// The generation.

@@ -77,21 +77,22 @@ impl PairStatistics {
             (
                 self.tied > MOST_TIED,
                 format!(
-                    "sigma may be too small: at {sigma}, {tied:.1} % of the pairs have equal fitness; raise it, or take a score of more values"
+                    "sigma may be too small: at {sigma}, {tied:.1} % of the pairs have equal fitness. Raise it, or \
+                     take a score with more distinct values"
                 ),
             ),
             (
                 self.tied <= MOST_TIED && roundings < LEAST_ROUNDINGS,
                 format!(
-                    "sigma may be too small: at {sigma}, the members of a pair differ by {roundings:.1} roundings of f32; raise it, or \
-                     subtract from the fitness what all members have in common"
+                    "sigma may be too small: at {sigma}, the members of a pair differ by {roundings:.1} roundings of \
+                     f32. Raise it, or subtract from the fitness what all members have in common"
                 ),
             ),
             (
                 self.slope > 0.0 && ratio > MOST_CURVATURE,
                 format!(
-                    "sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as slope; \
-                     lower it (normal where groups of members have separate data, and on a plateau of a return)"
+                    "sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as \
+                     slope. Lower it, unless groups of members have separate data or the return is on a plateau"
                 ),
             ),
         ];

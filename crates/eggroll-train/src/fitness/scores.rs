@@ -8,7 +8,8 @@ use std::fmt::Display;
 /// Scores of members, one or several for each; higher is better.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a score of members",
-    note = "return a Tensor<1>, a Tensor<1, Int>, a Tensor<2> of [members, parts], a Tensor<3> of [members, sequences, steps], a Vec<f32> or a Vec<i32>; convert f64 by `as f32`",
+    note = "return one score for each member: a Tensor<1>, a Tensor<1, Int>, a Vec<f32> or a Vec<i32>; convert f64 by `as f32`",
+    note = "or return scores of parts: a Tensor<2> of [members, parts], or a Tensor<3> of [members, sequences, steps]",
     note = "a closure that returns a Result goes to try_evaluate, or try_evaluate_each"
 )]
 pub trait Scores: Send + Sized {

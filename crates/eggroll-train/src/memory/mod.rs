@@ -107,7 +107,7 @@ mod tests {
         let chunk = Chunk { member_bytes: 100, side_by_side: 2, limit: 1000 };
         assert!(chunk.check(4).is_ok());
         let refused = |chunk: Chunk, members| chunk.check(members).expect_err("refused").to_string();
-        let message = "a chunk of 6 members takes about 1200 bytes, 2 of them side by side, more than the 1000 that may be \
+        let message = "a chunk of 6 members takes about 1200 bytes (2 chunks at once), more than the 1000 that may be \
                        used: a chunk of 4 members fits";
         assert_eq!(refused(chunk, 6), message);
         assert!(refused(Chunk { limit: 399, ..chunk }, 2).ends_with("not even a chunk of 2 members fits"));

@@ -239,8 +239,8 @@ fn join<R: Scores, S: MemberState>(results: Vec<(R, S)>) -> (Fitness, S) {
     let tasks = |score: &R| score.shape()[1..].to_vec();
     if let Some(other) = scores.iter().find(|score| tasks(score) != tasks(&scores[0])) {
         panic!(
-            "evaluate: the closure returned fitness of shape {:?} for one chunk and {:?} for another: the number of tasks is the same for all \
-             members",
+            "evaluate: the closure returned fitness of shape {:?} for one chunk and {:?} for another: expected the \
+             same number of tasks for all members",
             scores[0].shape(),
             other.shape()
         );

@@ -204,10 +204,7 @@ impl MemberChunk {
         let dims = values.dims();
         self.check(name, &dims);
         let each = dims.iter().product::<usize>() / self.count;
-        assert!(
-            each > 0,
-            "{name} over members: values of shape {dims:?} are none: give every member one value at least"
-        );
+        assert!(each > 0, "{name} over members: the shape {dims:?} has no values: give every member at least one");
         values.cast(DType::F32).reshape([self.count, each])
     }
 

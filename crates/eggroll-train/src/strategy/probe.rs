@@ -109,16 +109,20 @@ impl fmt::Display for SigmaProbe {
             None if any(|probed| probed.signal_to_noise.is_nan()) => {
                 writeln!(
                     f,
-                    "the score of the model without noise is NaN or infinite: nothing can be compared with it; mend the score or the model"
+                    "the score of the model without noise is NaN or infinite, so nothing can be compared with it: \
+                     fix the score or the model"
                 )
             }
             None if any(|probed| probed.non_finite > 0) => {
                 writeln!(
                     f,
-                    "no pair of finite scores differs, and some scores are NaN or infinite: use smaller sigmas there, or mend the score"
+                    "no pair of finite scores differs, and some scores are NaN or infinite: use smaller sigmas, or \
+                     fix the score"
                 )
             }
-            None => writeln!(f, "no pair differs: use larger sigmas, more members, or a score of more values"),
+            None => {
+                writeln!(f, "no pair differs: use larger sigmas, more members, or a score with more distinct values")
+            }
         }
     }
 }

@@ -55,8 +55,8 @@ impl Masters {
         let (found, expected) = (record.len(), self.values.iter().flatten().count());
         if found != expected {
             return Err(format!(
-                "the record has master weights of {found} parameters, and this strategy keeps them for {expected}: give the model of the types, \
-                 and the configuration with the master_weights, that the record was made with"
+                "the record has master weights of {found} parameters, but this strategy keeps them for {expected}. \
+                 Use the types of the model and the master_weights setting that the record was made with"
             ));
         }
         let mut loaded = Self { values: none(table) };

@@ -183,7 +183,7 @@ fn a_run_continues_with_its_anchor_only() {
 }
 
 #[test]
-#[should_panic(expected = "the decay was towards other parameters")]
+#[should_panic(expected = "the record decays towards other parameters")]
 fn load_record_panics_of_another_anchor() {
     let config = config().with_anchor_decay(0.4);
     let record = config.init(&Net::new()).to_record();

@@ -235,7 +235,7 @@ fn stale_populations_are_refused() {
 }
 
 #[test]
-#[should_panic(expected = "it has no parameter \"first.weight\"")]
+#[should_panic(expected = "it lacks the parameter \"first.weight\"")]
 fn another_model_is_refused() {
     let population = config(EggrollConfig::new()).init(&Net::new()).ask();
     population.evaluate_each(&Net::new(), |member| member.score());

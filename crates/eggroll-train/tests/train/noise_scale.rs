@@ -318,7 +318,7 @@ fn parameters_without_spread_count_as_the_smallest() {
     let error = alone.try_init(&net).err().expect("refused");
     assert!(matches!(error, Error::Spread(_)), "{error}");
     let text = error.to_string();
-    assert!(["\"second.bias\"", "[2]", "0.0", "freeze", "absolute"].iter().all(|part| text.contains(part)), "{text}");
+    assert!(["\"second.bias\"", "[2]", "0.0", "Freeze", "absolute"].iter().all(|part| text.contains(part)), "{text}");
     assert!(alone.with_noise_scale(NoiseScale::Absolute).try_init(&net).is_ok());
     assert!(config(EggrollConfig::new()).with_roles([("*bias", Role::Frozen)]).try_init(&net).is_ok());
     let frozen = config(EggrollConfig::new()).with_frozen(["second.bias"]).init(&net);

@@ -129,7 +129,7 @@ fn an_optimizer_of_the_program() {
     let mut strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(8).init(&integers);
     let population = strategy.ask();
     let error = strategy.advance(population, &fitness(8)).expect_err("refused").to_string();
-    assert!(error.starts_with("\"weight\" is an integer parameter that is trained"), "{error}");
+    assert!(error.starts_with("\"weight\" is a trained integer parameter"), "{error}");
 }
 
 #[test]

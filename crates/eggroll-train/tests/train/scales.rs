@@ -92,7 +92,7 @@ fn refusals_name_pattern_and_value() {
         let error = config().with_scales([("first.*", 1.0), ("*bias", scale)]).try_init(&net).err().expect("refused");
         assert!(matches!(error, Error::Table(TableError::Scale { .. })), "{error}");
         let start = format!("the pattern \"*bias\" has the noise scale {scale:?}: ");
-        assert!(error.to_string().starts_with(&start) && error.to_string().contains("freeze"), "{error}");
+        assert!(error.to_string().starts_with(&start) && error.to_string().contains("Freeze"), "{error}");
     }
     let error = config().with_scales([("third.*", 2.0)]).try_init(&net).err().expect("refused").to_string();
     assert!(

@@ -169,14 +169,9 @@ fn rows_that_were_never_repeated_are_refused() {
     let on = Device::flex();
     let linear = layer();
     let text = refused(&linear, |members| members.mean(linear.forward(rows())));
-    for part in [
-        "the 12 rows",
-        "\"weight\"",
-        "4 members",
-        "members.repeat(x)",
-        "forward_shared(x)",
-        "members.assume_repeated(x)",
-    ] {
+    for part in
+        ["12 rows", "\"weight\"", "4 members", "members.repeat(x)", "forward_shared(x)", "members.assume_repeated(x)"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     // Labels that are repeated say nothing of the rows.
@@ -233,7 +228,7 @@ fn inputs_without_rows_are_refused() {
     let norm = LayerNormConfig::new(3).init(&on);
     assert(&refused(&norm, |members| members.mean(norm.forward(members.repeat(none())))), &[0, 3]);
     let text = refused(&linear, |members| members.mean(members.repeat(none())));
-    assert!(text.contains("mean over members: values of shape [0, 3] are none"), "{text}");
+    assert!(text.contains("mean over members: the shape [0, 3] has no values"), "{text}");
 }
 
 /// Rows of members that the program makes itself, and those of a state, need no repeating.
@@ -259,7 +254,8 @@ fn rows_of_members_are_not_shared_rows() {
     let model = vec![first, second];
     let text = refused(&model, |members| members.mean(model[1].forward_shared(model[0].forward_shared(rows()))));
     assert!(
-        text.contains("the 48 rows that forward_shared was given for \"1.weight\"") && text.contains("go to forward"),
+        text.contains("forward_shared was given 48 rows for \"1.weight\"")
+            && text.contains("Use forward for rows of members"),
         "{text}"
     );
     // Two layers on the same shared rows, and shared rows after a forward, are right.

@@ -129,7 +129,7 @@ fn records_hold_what_is_remembered() {
     assert_eq!(
         refused(&config, None),
         format!(
-            "what transforms remember cannot be loaded: the record has [], and the transforms of this strategy have {kinds}"
+            "the state of the transforms cannot be loaded: the record has [], and the transforms of this strategy have {kinds}"
         )
     );
     let error = refused(&self::config(), strategy.to_record().transforms);
@@ -205,7 +205,7 @@ fn integers_and_steps_of_the_program_refuse_them() {
         strategy.advance(population, &fitness).map(drop)
     };
     let error = advanced(with_momentum()).expect_err("refused").to_string();
-    assert!(error.starts_with("transform \"momentum\" remembers something"), "{error}");
+    assert!(error.starts_with("transform \"momentum\" has state"), "{error}");
     assert!(advanced(config().with_transform("nothing", |_: &mut [ParameterGradient]| {})).is_ok());
 }
 

@@ -88,8 +88,8 @@ impl Neighbours {
             // Transformers gives it the next id, for which no weights were trained.
             let id = known.ids.get(name).and_then(|&id| u32::try_from(id).ok()).ok_or_else(|| {
                 malformed(format!(
-                    "the {key} {name:?} that a file next to it names is not among its tokens; add it to added_tokens \
-                     with the id that the model was trained with"
+                    "the {key} {name:?} of a file next to it is not among its tokens. Add it to added_tokens with \
+                     the id that the model was trained with"
                 ))
             })?;
             known.add(id, token, true);

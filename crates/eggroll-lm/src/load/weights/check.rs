@@ -42,8 +42,7 @@ impl Weights {
         match bits(HEAD)? == bits(embedding)? {
             true => Ok(()),
             false => {
-                Err(self
-                    .unread(HEAD, "its values are not those of the embedding, to which tie_word_embeddings ties it"))
+                Err(self.unread(HEAD, "its values differ from the embedding's, to which tie_word_embeddings ties it"))
             }
         }
     }

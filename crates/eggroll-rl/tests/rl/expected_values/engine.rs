@@ -193,7 +193,7 @@ fn refusals_name_what_is_wrong() {
     }
     let text = engine(u32::MAX as usize, None).decide(&Cards, &games(2), oracle).expect_err("too many").to_string();
     assert!(
-        text.contains("2 games of 4294967295 worlds each are 8589934590 positions") && text.contains("16777216"),
+        text.contains("2 games of 4294967295 worlds each give 8589934590 positions") && text.contains("16777216"),
         "{text}"
     );
     let mut games = games(3);

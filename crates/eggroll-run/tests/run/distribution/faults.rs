@@ -114,7 +114,7 @@ fn a_rank_that_fails() {
         let net = training.run_distributed(&mut Distribution::new(threads), &mut strategy, net, evaluate, go_on);
         net.map(|net| parameter_digest(&net)).map_err(|error| error.to_string())
     });
-    let others = Err("rank 2 has failed and says why itself".to_owned());
+    let others = Err("rank 2 has failed: see its own error message".to_owned());
     assert_eq!(outcomes, [others.clone(), others, Err("no data".to_owned())]);
     let saved = Checkpoints::new(folder.path()).load_latest(ReplicaNet::new(0.1)).expect("readable").expect("saved");
     assert_eq!(saved.0.generation(), 3);

@@ -68,7 +68,7 @@ fn one_folder_and_one_log() {
         let fails = (!distribution.leads()).then_some(13);
         run(&broken, distribution, fails).0.expect_err("rank 1 fails").to_string()
     });
-    assert_eq!(outcomes, ["rank 1 has failed and says why itself", "no data"]);
+    assert_eq!(outcomes, ["rank 1 has failed: see its own error message", "no data"]);
     let outcomes = replicas(3, |threads| run(&broken, Distribution::new(threads), None));
     assert!(outcomes.into_iter().all(|(digest, _)| digest.expect("a run") == expected));
     assert_eq!(lines(&broken), lines(&alone));

@@ -75,7 +75,7 @@ fn equal_fitness_has_no_gradient() {
     assert_eq!(line["gradient_norm"], 0.0);
     assert_eq!(line["update_norm"], 0.0);
     assert_eq!(line["tied_pairs"], 1.0);
-    let expected = "sigma may be too small: at 0.02, 100.0 % of the pairs have equal fitness; raise it, or take a score of more values";
+    let expected = "sigma may be too small: at 0.02, 100.0 % of the pairs have equal fitness. Raise it, or take a score with more distinct values";
     assert_eq!(outcome.warnings, [expected]);
     assert_eq!(line["warnings"], expected);
 }

@@ -245,8 +245,8 @@ fn a_run_without_a_finite_fitness_ends() {
     let error = outcome.err().expect("ends").to_string();
     assert_eq!(
         error,
-        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned: check the scores, or \
-                    lower sigma and the learning rate"
+        "no fitness was finite in 10 generations, from generation 50 on, so nothing is learned. Check the scores, \
+                    or lower sigma and the learning rate"
     );
     // All of them left the model as it was.
     assert_eq!(saved(folder.path(), "checkpoints"), [40, 60]);

@@ -115,7 +115,7 @@ fn replay_needs_the_masters() {
     let other = at.clone().load_record(StrategyRecord { masters, ..at.to_record() });
     let error = replay_from(&path, other, model, None).map(drop).expect_err("refused");
     assert!(matches!(&error, Error::Saved(SavedError::Start { .. })), "{error}");
-    assert!(error.to_string().contains("the digest of the f32 master weights was "), "{error}");
+    assert!(error.to_string().contains("the f32 master weights have the digest "), "{error}");
 }
 
 fn distributed(threads: Threads, mut strategy: EvolutionStrategy, model: Half) -> Result<String, Error> {

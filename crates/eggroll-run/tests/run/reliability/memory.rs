@@ -57,7 +57,7 @@ fn a_chunk_that_does_not_fit_is_refused_with_one_that_does() {
     let cores = rayon::current_num_threads().min(40);
     if cores > 1 {
         let refused = evaluate(&configured(limit).with_chunk_size(100), &layer, true).expect_err("refused");
-        assert!(refused.contains("side by side") && refused.contains("members fits"), "{refused}");
+        assert!(refused.contains("chunks at once") && refused.contains("members fits"), "{refused}");
     }
 }
 

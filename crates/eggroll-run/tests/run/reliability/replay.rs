@@ -123,9 +123,9 @@ fn other_logs_models_strategies_and_generations_are_refused() {
         message(replay_from(&path, strategy, model.clone(), Some(2))),
         "it reproduces the models of generations 3 to 5, not that of 2",
     );
-    wrong(message(replay(&path, model, None)), &format!("the digest of the first model was {}", digests[0]));
+    wrong(message(replay(&path, model, None)), &format!("the first model has the digest {} in the log", digests[0]));
     let other = LinearConfig::new(3, 2).init(&Device::flex());
-    wrong(message(replay(&path, other, None)), "saved of another model");
+    wrong(message(replay(&path, other, None)), "saved from another model");
     let other = adam().with_seed(9).init(&Net::start());
     wrong(message(ReplayLog::resume(&path, &other)), r#""seed":9"#);
     wrong(message(ReplayLog::create(&path, &other, &Net::start())), "run.replay");

@@ -72,14 +72,14 @@ fn replay_from_the_middle_has_the_start() {
         error.to_string()
     };
     let spreads = refused(resumed());
-    assert!(spreads.contains("the spread of \"first.weight\" was 0."), "{spreads}");
+    assert!(spreads.contains("the spread of \"first.weight\" is 0."), "{spreads}");
     let with_spreads = |strategy: EvolutionStrategy| {
         let spreads = config().init(&Net::start()).to_record().spreads;
         let record = StrategyRecord { spreads, ..strategy.to_record() };
         strategy.load_record(record)
     };
     let anchor = refused(with_spreads(config().init(&model)));
-    assert!(anchor.contains("the digest of the decay's anchor was "), "{anchor}");
+    assert!(anchor.contains("the decay's anchor has the digest "), "{anchor}");
     ReplayLog::resume(&path, &strategy).expect("its own");
 }
 
@@ -96,7 +96,7 @@ fn replay_does_not_guess_the_start() {
     let model = train(&mut strategy, start.clone(), 2, Some(&mut log));
     drop(log);
     let error = replay(&path, start.clone(), None).map(drop).expect_err("refused").to_string();
-    assert!(error.contains("the digest of the decay's anchor was "), "{error}");
+    assert!(error.contains("the decay's anchor has the digest "), "{error}");
     let (_, made) = replay_from(&path, first, start, None).expect("replays");
     assert_eq!(parameter_digest(&made), parameter_digest(&model));
 }
