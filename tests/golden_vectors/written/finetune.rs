@@ -14,9 +14,9 @@ use std::fs;
 use std::path::Path;
 
 /// Digest of the pretrained model.
-const PRETRAINED: &str = "";
+const PRETRAINED: &str = "8ba57bcea2f802747080276b3f0a803d33d195b705cfff88e1fef83e6e65ba66";
 /// Digest of the tuned model.
-const TUNED: &str = "";
+const TUNED: &str = "9b07c0185ada675abd9963c2d1170c67d30d175c53a0ddf428c1e813def85ddf";
 const STEPS: u64 = 3;
 
 fn settings() -> FinetuneConfig {
