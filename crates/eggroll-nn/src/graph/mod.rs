@@ -39,7 +39,7 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// model's own, bit for bit. The model keeps its type: nothing of it is replaced. Draws and estimates are the same as with perturbed
 /// modules, because a parameter's address is its position in the model in both cases.
 ///
-/// The forward is recorded by Burn's capture device, which computes nothing, once for every shape of input. Rows of members stand
+/// The forward is recorded by Burn's capture device, which computes nothing, once for every shape of input and choice of `no_grad()`. Rows of members stand
 /// on the leading axis, so Burn's operations are right as they are. Operations that use a parameter become
 ///
 /// | use | becomes |
@@ -49,8 +49,8 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// | layer and batch norm; sums, products and other operations element by element; reductions along an axis | the operation under every member's vector |
 /// | other convolutions; products with a transpose or with what was computed from parameters | a batched operation under every member's weight, which is formed |
 ///
-/// A parameter that is used in any other way is refused when the forward is recorded, and so is a forward in which members
-/// would mix. To detect that, axes of the batch are followed through the graph, and a population of four is compared with
+/// A parameter that is used in any other way is refused when the forward is recorded, unless it has `no_grad()`. So is a forward in
+/// which members would mix. To detect that, axes of the batch are followed through the graph, and a population of four is compared with
 /// its members one by one.
 ///
 /// # Example
@@ -92,6 +92,8 @@ struct GraphRecorder {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Shapes {
     inputs: Vec<InputForm>,
+    /// Which parameters are perturbed.
+    perturbed: Vec<bool>,
     members: usize,
     /// Whether the inputs have the rows of one member, for all.
     shared: bool,
@@ -202,7 +204,8 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         let times = if shared { members } else { 1 };
         let forms = inputs.iter().map(|input| multiplied((input.shape().to_vec(), input.dtype()), times));
         let forms: Vec<InputForm> = forms.collect();
-        let shapes = Shapes { inputs: forms.clone(), members, shared };
+        let perturbed = parameters.iter().map(|parameter| parameter.is_perturbed).collect();
+        let shapes = Shapes { inputs: forms.clone(), perturbed, members, shared };
         // A forward that panicked has left no program, and Burn has closed its recording.
         let mut recorder = locked(&self.recorder);
         if let Some(known) = recorder.programs.get(&shapes) {

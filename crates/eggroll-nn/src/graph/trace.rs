@@ -17,7 +17,7 @@ pub(super) struct Parameter {
     /// Names of fields from the model down, joined by dots.
     pub path: String,
     pub value: DispatchTensor,
-    /// Whether scopes perturb it: floats, but no running statistics.
+    /// Whether scopes perturb it: floats, but no running statistics, and in a scope nothing that has `no_grad()`.
     pub is_perturbed: bool,
     /// The parameter in the scope of this thread, if it is perturbed there.
     pub active: Option<ActiveParameter>,
@@ -62,12 +62,13 @@ impl CloneCollector {
 
 impl PathVisitor for CloneCollector {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
-        let is_perturbed = !path.is_state();
-        let active = if is_perturbed { scope::try_active(param) } else { Ok(None) };
+        let is_state = path.is_state();
+        let active = if is_state { Ok(None) } else { scope::try_active(param) };
         let active = active.unwrap_or_else(|error| {
             self.refused.get_or_insert(error);
             None
         });
+        let is_perturbed = !is_state && active.as_ref().is_none_or(|active| !active.is_inactive());
         self.add(path, param.val(), (is_perturbed, active));
     }
 

@@ -7,7 +7,7 @@ use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
 use burn::tensor::{DType, Shape, Tensor, TensorData};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{EggrollConfig, MaterializedNoise, PairRange, ParameterTable};
+use eggroll_core::{EggrollConfig, MaterializedNoise, PairRange, ParameterTable, TableError};
 use std::sync::Arc;
 
 /// Pairs of the population.
@@ -29,10 +29,15 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     forward: &dyn Fn(&M, X) -> Y,
     batched: impl FnOnce(&M, X) -> Result<Vec<DispatchTensor>, GraphError>,
 ) -> Result<(), GraphError> {
-    // As if all were trained: `no_grad()` may change after the trace.
-    let model = &model.valid().set_require_grad(true);
     let noiser = EggrollConfig::new().init().expect("rank 1");
-    let table = ParameterTable::new(model, &noiser, &[]).map_err(GraphError::Table)?;
+    let table = |model: &M| ParameterTable::new(model, &noiser, &[]);
+    let (mut model, mut of_model) = (model.valid(), table(model));
+    if let Err(TableError::NothingActive { .. }) = of_model {
+        // As if all were trained: `no_grad()` may change after the trace.
+        model = model.set_require_grad(true);
+        of_model = table(&model);
+    }
+    let (model, table) = (&model, of_model.map_err(GraphError::Table)?);
     let perturbation = Perturbation {
         noiser: Arc::new(noiser),
         table: Arc::new(table),

@@ -210,6 +210,38 @@ fn parameters_that_are_computed_with() {
     assert_eq!(refused, GraphError::UnsupportedUse { operation: "Sum".into(), parameter: "scale".into() });
 }
 
+/// A parameter with `no_grad()` is a tensor like any other, also where rows do not lie on the leading axis.
+#[test]
+fn frozen_parameters_in_any_operation() {
+    #[derive(Module, Debug)]
+    struct Shifted {
+        linear: Linear,
+        shift: Param<Tensor<3>>,
+    }
+    fn forward(model: &Shifted, x: Tensor<2>) -> Tensor<2> {
+        let [rows, _] = x.dims();
+        let shift = model.shift.val().expand([1, rows, 3]).squeeze_dim::<2>(0);
+        model.linear.forward(x) + shift * model.shift.val().sum().unsqueeze::<2>()
+    }
+    let device = Device::flex();
+    let model = Shifted {
+        linear: LinearConfig::new(4, 3).init(&device),
+        shift: Param::from_tensor(uniform([1, 1, 3], 0, &device)).no_grad(),
+    };
+    check(&model, uniform([MEMBERS * 2, 4], 0, &device), &[], forward);
+    let trained = model.clone().set_require_grad(true);
+    let refused = PopulationGraph::trace(&trained, uniform([2, 4], 0, &device), forward).expect_err("it has noise");
+    assert!(matches!(&refused, GraphError::BatchAxis { parameter, .. } if parameter == "shift"), "{refused}");
+    // A graph that was traced before is recorded anew.
+    let graph = PopulationGraph::trace(&model, uniform([2, 4], 0, &device), forward).expect("traced");
+    let scope = perturbation(&trained, &EggrollConfig::new().into(), &[]);
+    let x = uniform([MEMBERS * 2, 4], 0, &device);
+    let panic =
+        catch_unwind(AssertUnwindSafe(|| scope.run(PAIRS, || graph.forward(&trained, x)))).expect_err("refused");
+    let named = |text: &String| text.starts_with("graph: the parameter \"shift\" meets a tensor");
+    assert!(panic.downcast_ref::<String>().is_some_and(named), "{panic:?}");
+}
+
 #[test]
 fn forwards_that_mix_rows_are_refused() {
     let device = Device::flex();
