@@ -27,17 +27,30 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     model: &M,
     example: X,
     forward: &dyn Fn(&M, X) -> Y,
-    batched: impl FnOnce(&M, X) -> Result<Vec<DispatchTensor>, GraphError>,
+    batched: impl Fn(&M, X) -> Result<Vec<DispatchTensor>, GraphError>,
+) -> Result<(), GraphError> {
+    let model = model.valid();
+    // `no_grad()` may change after the trace.
+    let trained = model.clone().set_require_grad(true);
+    match compare(&model, example.clone(), forward, &batched) {
+        Err(GraphError::Table(TableError::NothingActive { .. })) => compare(&trained, example, forward, &batched),
+        Ok(()) => match compare(&trained, example, forward, &batched) {
+            Err(error @ GraphError::Differs { .. }) => Err(error),
+            // Recording refuses a use when its parameter is trained.
+            _ => Ok(()),
+        },
+        error => error,
+    }
+}
+
+fn compare<M: Module, X: GraphTensors, Y: GraphTensors>(
+    model: &M,
+    example: X,
+    forward: &dyn Fn(&M, X) -> Y,
+    batched: &impl Fn(&M, X) -> Result<Vec<DispatchTensor>, GraphError>,
 ) -> Result<(), GraphError> {
     let noiser = EggrollConfig::new().init().expect("rank 1");
-    let table = |model: &M| ParameterTable::new(model, &noiser, &[]);
-    let (mut model, mut of_model) = (model.valid(), table(model));
-    if let Err(TableError::NothingActive { .. }) = of_model {
-        // As if all were trained: `no_grad()` may change after the trace.
-        model = model.set_require_grad(true);
-        of_model = table(&model);
-    }
-    let (model, table) = (&model, of_model.map_err(GraphError::Table)?);
+    let table = ParameterTable::new(model, &noiser, &[]).map_err(GraphError::Table)?;
     let perturbation = Perturbation {
         noiser: Arc::new(noiser),
         table: Arc::new(table),
