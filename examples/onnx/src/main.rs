@@ -1,5 +1,5 @@
 //! A network that PyTorch trained on 6,000 digits learns further from its accuracy, a score without gradient. burn-onnx makes Burn
-//! code of its ONNX file at build time; nothing of that code changes. `cargo run --release` in this folder.
+//! code of its ONNX file at build time; nothing of that code changes. `cargo run --release --manifest-path examples/onnx/Cargo.toml`.
 
 use eggroll::prelude::*;
 use eggroll_onnx::{Digits, perceptron::Model};

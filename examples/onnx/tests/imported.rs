@@ -132,7 +132,10 @@ fn a_learned_token() {
 fn a_parameter_that_is_not_taken_is_named() {
     let model = blank_token::Model::from_embedded(&Device::flex()).set_require_grad(true);
     let refused = graph("blank_token", &model, [RECORDED, 28, 28], blank_token::Model::forward);
-    assert_eq!(refused.expect_err("no perturbed form").to_string(), "?");
+    assert_eq!(
+        refused.expect_err("no perturbed form").to_string(),
+        "the parameter \"constant1\" is used by MaskWhere, which has no perturbed form"
+    );
 }
 
 /// A limit: members lie on the leading axis.
@@ -140,12 +143,18 @@ fn a_parameter_that_is_not_taken_is_named() {
 fn a_sequence_on_the_leading_axis_is_named() {
     let model = sequence_first::Model::from_embedded(&Device::flex());
     let refused = graph("sequence_first", &model, [RECORDED, 28, 28], sequence_first::Model::forward);
-    assert_eq!(refused.expect_err("the batch is elsewhere").to_string(), "?");
+    assert_eq!(
+        refused.expect_err("the batch is elsewhere").to_string(),
+        "the parameter \"linear2.weight\" meets a tensor [28, 64, 48] in Linear: the batch must be its leading axis, and no other"
+    );
 }
 
 #[test]
 fn an_operation_that_mixes_members_is_named() {
     let model = batch_statistics::Model::from_embedded(&Device::flex());
     let refused = graph("batch_statistics", &model, [RECORDED, 784], batch_statistics::Model::forward);
-    assert_eq!(refused.expect_err("rows mix").to_string(), "?");
+    assert_eq!(
+        refused.expect_err("rows mix").to_string(),
+        "MeanDim joins rows of the batch into a tensor [1, 8]: members of a population would mix"
+    );
 }
