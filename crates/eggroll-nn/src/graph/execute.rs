@@ -9,7 +9,7 @@ use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Dispatch, DispatchTensor, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor};
 use eggroll_core::ops::InputRows;
-use eggroll_core::scope::ActiveParameter;
+use eggroll_core::scope::{ActiveParameter, ParameterUse};
 
 /// Runs `program` on `inputs` under the perturbed parameters of the current model.
 ///
@@ -29,7 +29,11 @@ pub(super) fn run(
         on.put(*id, tensor.clone());
     }
     for (position, id) in &program.plain_parameters {
-        on.put(*id, parameters[*position].value.clone());
+        let parameter = &parameters[*position];
+        if let Some(active) = &parameter.active {
+            active.noise(ParameterUse::Other); // it has none: notes the use
+        }
+        on.put(*id, parameter.value.clone());
     }
     for (id, tensor) in program.inputs.iter().zip(inputs) {
         on.put(*id, tensor);
