@@ -88,7 +88,7 @@ fn the_run_is_verified() {
     let folder = copy("finetune");
     let file = folder.path().join(WrittenLesson::FILE);
     let text = fs::read_to_string(&file).expect("reads");
-    fs::write(&file, text.replace("hello", "hullo")).expect("writes");
+    fs::write(&file, text.replace("\"completion\":[23]", "\"completion\":[22]")).expect("writes");
     let refusal = verify(folder.path()).err().expect("refused").to_string();
     assert!(refusal.contains("does not give the logged fitness"), "{refusal}");
     fs::write(&file, text).expect("writes");

@@ -15,7 +15,10 @@ use std::path::Path;
 const MEMBERS: usize = 8;
 const STEPS: usize = 6;
 /// Digests of the models of generations 3 and 6.
-const DIGESTS: [&str; 2] = ["84eb92163bd5e11f26ba65f2390d308f62423d243c45910fd496206eb7c7dd26", ""];
+const DIGESTS: [&str; 2] = [
+    "84eb92163bd5e11f26ba65f2390d308f62423d243c45910fd496206eb7c7dd26",
+    "43953fbe4a92c3f8698253bd1ca130681f727ee7c51de15b14be7053018304d3",
+];
 
 /// A model whose matrices are drawn.
 fn first() -> EggModel {

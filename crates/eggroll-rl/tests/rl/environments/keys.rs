@@ -113,9 +113,9 @@ fn values_are_stable() {
 fn values_of_generators_are_stable() {
     let key = EpisodeKey::new(0x0123_4567_89ab_cdef, 2, 3);
     let mut rng = key.rng();
-    assert_eq!([(); 5].map(|()| rng.next_u32()), [0xd797_7d1c, 0xd687_6ad7, 0x49ab_54ac, 0x1d4b_3735, 0xf419_33be]);
+    assert_eq!([(); 5].map(|()| rng.next_u32()), [0x0aa6_8c97, 0x2699_ca8e, 0xde17_5b81, 0xbeb0_8a5e, 0x9f60_cc32]);
     let mut rng = key.member_rng(5);
-    assert_eq!([(); 4].map(|()| rng.next_u32()), [0x807b_e53a, 0x7f84_6311, 0x9199_e533, 0x9698_ead4]);
+    assert_eq!([(); 4].map(|()| rng.next_u32()), [0x699b_fcf0, 0x80cd_e75b, 0x2091_3474, 0x6885_ab40]);
 }
 
 /// First blocks of all generators near a key.

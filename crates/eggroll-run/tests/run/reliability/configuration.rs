@@ -166,7 +166,7 @@ fn errors_name_the_value() {
         ("/shaping", json!({ "top_pairs": { "pairs": 7 } }), vec!["top_pairs", "6 pairs", "12", "not 7"]),
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
-        ("/scales/0/1", json!(0), vec!["*bias", "0.0", "freeze"]),
+        ("/scales/0/1", json!(0), vec!["*bias", "0.0", "Freeze"]),
         ("/anchor_decay", json!(-0.5), vec!["anchor_decay", "-0.5"]),
     ] {
         let message = message(place, value);
