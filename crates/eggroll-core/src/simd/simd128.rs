@@ -78,7 +78,7 @@ impl Simd for Simd128 {
     #[inline(always)]
     unsafe fn fma(a: v128, b: v128, c: v128) -> v128 {
         let [low, high] = [[a, b, c], [a, b, c].map(|x| i32x4_shuffle::<2, 3, 0, 1>(x, x))].map(|lanes| {
-            let [a, b, c] = lanes.map(f64x2_promote_low_f32x4);
+            let [a, b, c] = lanes.map(|lane| f64x2_promote_low_f32x4(lane));
             f32x4_demote_f64x2_zero(fma_to_odd(a, b, c))
         });
         i64x2_shuffle::<0, 2>(low, high)

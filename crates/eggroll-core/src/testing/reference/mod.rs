@@ -73,7 +73,7 @@ pub fn low_rank_signs(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]
 pub fn sparse_place(key: NoiseKey, pair: u32, entry: usize, [d_input, d_output]: [usize; 2]) -> [usize; 2] {
     let [block, c1, c2, c3] = key.counter((entry / 2) as u32, pair);
     let words = philox4x32([block, c1, c2, c3 | SPARSE], key.words());
-    let place = |word: usize, extent: usize| (words[word] as usize * extent) >> 32;
+    let place = |word: usize, extent: usize| ((u64::from(words[word]) * extent as u64) >> 32) as usize;
     [place(entry % 2 * 2, d_input), place(entry % 2 * 2 + 1, d_output)]
 }
 
