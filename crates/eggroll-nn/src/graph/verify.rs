@@ -7,7 +7,7 @@ use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
 use burn::tensor::{DType, Shape, Tensor, TensorData};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{EggrollConfig, MaterializedNoise, PairRange, ParameterTable, TableError};
+use eggroll_core::{EggrollConfig, MaterializedNoise, PairRange, ParameterTable, Role, TableError};
 use std::sync::Arc;
 
 /// Pairs of the population.
@@ -33,24 +33,30 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     // `no_grad()` may change after the trace.
     let trained = model.clone().set_require_grad(true);
     match compare(&model, example.clone(), forward, &batched) {
-        Err(GraphError::Table(TableError::NothingActive { .. })) => compare(&trained, example, forward, &batched),
-        Ok(()) => match compare(&trained, example, forward, &batched) {
+        Err(GraphError::Table(TableError::NothingActive { .. })) => {
+            compare(&trained, example, forward, &batched).map(drop)
+        }
+        Ok(AnyFrozen(true)) => match compare(&trained, example, forward, &batched) {
             Err(error @ GraphError::Differs { .. }) => Err(error),
             // Recording refuses a use when its parameter is trained.
             _ => Ok(()),
         },
-        error => error,
+        compared => compared.map(drop),
     }
 }
+
+/// Whether a model has parameters that get no noise.
+struct AnyFrozen(bool);
 
 fn compare<M: Module, X: GraphTensors, Y: GraphTensors>(
     model: &M,
     example: X,
     forward: &dyn Fn(&M, X) -> Y,
     batched: &impl Fn(&M, X) -> Result<Vec<DispatchTensor>, GraphError>,
-) -> Result<(), GraphError> {
+) -> Result<AnyFrozen, GraphError> {
     let noiser = EggrollConfig::new().init().expect("rank 1");
     let table = ParameterTable::new(model, &noiser, &[]).map_err(GraphError::Table)?;
+    let any_frozen = AnyFrozen(table.entries().iter().any(|entry| entry.role == Role::Frozen));
     let perturbation = Perturbation {
         noiser: Arc::new(noiser),
         table: Arc::new(table),
@@ -81,7 +87,7 @@ fn compare<M: Module, X: GraphTensors, Y: GraphTensors>(
             return Err(GraphError::Differs { output, difference, effect });
         }
     }
-    Ok(())
+    Ok(any_frozen)
 }
 
 /// Every tensor's rows for every member.
