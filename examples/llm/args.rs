@@ -111,7 +111,7 @@ pub struct LlmSettings {
     /// Members' products: f32, bf16, int8 (fastest) or q8_0.
     #[arg(long, value_enum, default_value_t = PrecisionName::Int8, hide_possible_values = true)]
     pub precision: PrecisionName,
-    /// Tune the integers of a Q8_0 or Q4_0 GGUF file, and write it back.
+    /// Tune a GGUF file as it is, in Q8_0, Q4_0 or BF16, and write it back.
     #[arg(long)]
     #[serde(default)]
     pub quantized: bool,

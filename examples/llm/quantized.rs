@@ -1,4 +1,4 @@
-//! A GGUF file that is tuned in its own quantization.
+//! A GGUF file that is tuned in its own numbers.
 
 use crate::args::LlmArgs;
 use crate::task::LlmTask;
@@ -49,7 +49,7 @@ pub fn run(args: &LlmArgs, saved: &SavedLlmRun, folder: &RunFolder, signals: &Si
             let (name, share) = (settings.task.dev_name(), moved.unwrap_or_default());
             let dev = task.dev(&finetune)?;
             print_line!(
-                "step {}, {seconds:.0} s: {name} {dev}; {:.2} % of the integers have moved",
+                "step {}, {seconds:.0} s: {name} {dev}; {:.2} % of the weights have moved",
                 step + 1,
                 100.0 * share
             );

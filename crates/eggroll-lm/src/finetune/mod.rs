@@ -321,12 +321,12 @@ impl<M: CausalModel> Finetune<M> {
 }
 
 impl Finetune<QuantizedLlama> {
-    /// Writes the model as the GGUF file that it was read of, in its own quantization: what llama.cpp reads. Metadata, tokenizer and all tensors that are not tuned are
-    /// copied; matrices that the file stores neither in Q8_0 nor in Q4_0 become Q8_0.
+    /// Writes the model as the GGUF file that it was read from, each tuned matrix as [the model](QuantizedLlama) holds it: what llama.cpp reads. Metadata, tokenizer
+    /// and all tensors that are not tuned are copied.
     ///
     /// # Errors
     ///
-    /// [`Error::Load`] for a model of SafeTensors, and if a file cannot be read or written; nothing is half written.
+    /// [`Error::Load`] if a file cannot be read or written; nothing is half written.
     pub fn save_gguf(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         Ok(self.model.write_gguf(self.host(), path.as_ref())?)
     }

@@ -30,5 +30,5 @@ pub use error::LoadError;
 pub use pretrained::Pretrained;
 pub use save::{SavedDtype, save_model};
 pub use tokenizer::{SpecialTokens, Tokenizer};
-pub(crate) use weights::WeightBlocks;
+pub(crate) use weights::StoredMatrix;
 pub use weights::Weights;

@@ -9,9 +9,10 @@ use std::sync::Mutex;
 /// Separates these draws from draws of noise, whose fourth word is a parameter with few bits.
 const DOMAIN: u32 = 0xca22_0000;
 
-/// Carried rounding errors of all matrices, in 2⁻¹⁶ steps of their integers. They are in an unnamed file, which takes no memory and leaves nothing behind.
+/// Carried rounding errors of all matrices, in 2⁻¹⁶ steps of their integers or units in the last place of bfloat16. They are in an unnamed file, which takes no
+/// memory and leaves nothing behind.
 ///
-/// It begins with random numbers, uniform between half a step down and half a step up (dithering). So even a matrix with coarse integers learns from its first
+/// For integers it begins with random numbers, uniform between half a step down and half a step up (dithering). So even a matrix with coarse integers learns from its first
 /// step on, in expectation exactly like a matrix of floats.
 #[derive(Debug)]
 pub(super) struct Carried {
@@ -21,12 +22,12 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// For matrices with these numbers of weights.
+    /// For matrices with these numbers of weights: zeros, or random by a seed.
     ///
     /// # Errors
     ///
     /// If the file of two bytes for each weight cannot be written.
-    pub fn new(seed: u64, weights: &[usize]) -> io::Result<Self> {
+    pub fn new(seed: Option<u64>, weights: &[usize]) -> io::Result<Self> {
         let mut starts = vec![0];
         for count in weights {
             starts.push(starts[starts.len() - 1] + 2 * *count as u64);
@@ -34,7 +35,8 @@ impl Carried {
         let carried = Self { file: Mutex::new(tempfile::tempfile()?), starts };
         // Writes all of it, to detect a disk that is too small before anything is moved.
         for (number, count) in weights.iter().enumerate() {
-            carried.write(number, &dither(seed, number as u32, *count))?;
+            let first = seed.map_or_else(|| vec![0; *count], |seed| dither(seed, number as u32, *count));
+            carried.write(number, &first)?;
         }
         Ok(carried)
     }
@@ -81,12 +83,13 @@ mod tests {
 
     #[test]
     fn are_read_as_they_were_written() {
-        let carried = Carried::new(7, &[5, 20_000]).expect("a file");
+        let carried = Carried::new(Some(7), &[5, 20_000]).expect("a file");
         let first = carried.read(0).expect("numbers");
         let mean = carried.read(1).expect("numbers").iter().map(|value| f64::from(*value)).sum::<f64>() / 20_000.0;
         assert!(mean.abs() < 700.0 && first.len() == 5, "{mean}");
         carried.write(1, &[3; 20_000]).expect("a file");
         assert_eq!((carried.read(0).expect("numbers"), carried.read(1).expect("numbers")), (first, vec![3; 20_000]));
+        assert_eq!(Carried::new(None, &[3]).and_then(|carried| carried.read(0)).expect("a file"), [0; 3]);
     }
 
     #[test]

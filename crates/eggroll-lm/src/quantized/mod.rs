@@ -1,4 +1,4 @@
-//! Llamas that are tuned in the quantization of their file.
+//! Llamas that are tuned in the numbers of their file.
 
 mod carried;
 
@@ -6,27 +6,31 @@ use crate::causal::WeightReader;
 use crate::error::Error;
 use crate::host::{Changed, HostLlama, Moves};
 use crate::llama::{Llama, LlamaLayer};
-use crate::load::{Encoding, LlamaConfig, LoadError, ModelConfig, WeightBlocks, Weights};
+use crate::load::{Encoding, LlamaConfig, LoadError, ModelConfig, Weights};
 use crate::tunable::Tunable;
 use burn::module::{Module, Param, ParamId};
 use burn::optim::SgdConfig;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use carried::Carried;
 use eggroll_core::sync::locked;
-use eggroll_core::transformer::{PackedMatrix, Precision};
+use eggroll_core::transformer::Precision;
 use eggroll_nn::{Embedding, RmsNorm};
 use eggroll_run::replay_with;
 use eggroll_train::{Credit, EvolutionStrategy, EvolutionStrategyConfig, Fitness, GenerationReport, Population};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A Llama in blocks of integers, ggml's Q8_0 or Q4_0, which a [`Finetune`](crate::Finetune) moves in place. There is no float copy of the weights, and the
-/// tuned model is [written back](crate::Finetune::save_gguf) in the quantization of its file. Matrices with another encoding are rounded to Q8_0.
+/// A Llama in the numbers of its GGUF file, which a [`Finetune`](crate::Finetune) moves in place: bfloat16, or integers in ggml's blocks Q8_0 or Q4_0. There is
+/// no float32 copy of the weights, and the tuned model is [written back](crate::Finetune::save_gguf) as its file stores it.
+///
+/// A model is in bfloat16 if the file stores all matrices of its layers in BF16. In other files, matrices that are neither Q8_0 nor Q4_0 are rounded to Q8_0.
 ///
 /// In each step an integer `q` of scale `s` moves by `round(u/s + e)` steps. `u = −lr·ĝ` is the step of a float, and `e` is the carried rounding error of
 /// earlier moves (error feedback). `e` begins uniform in `[−½, ½)`, so the expected weight is the float's from the first step on. It takes two bytes for each
-/// weight in a temporary file; a continued run rebuilds it from the replay log. Scales, embeddings, norms and the output layer do not change. The optimizer is
+/// weight in a temporary file; a continued run rebuilds it from the replay log. For bfloat16 it holds the low half of a float32: the sums of steps are exactly
+/// float32's, and members see them rounded. Scales, embeddings, norms and the output layer do not change. The optimizer is
 /// plain SGD on the mean scores of members.
 ///
 /// As a Burn module it has the names, shapes and spreads of the weights, not their values. A strategy and a replay log need nothing else.
@@ -77,6 +81,7 @@ impl QuantizedLlama {
         config.validate()?;
         weights.check(&all)?;
         weights.check_tied_head(&all)?;
+        weights.check_writable()?;
         let device = Device::flex();
         // Parameters are initialized on first use: matrices never are.
         let Llama { mut embed_tokens, mut layers, mut norm, .. } = Llama::new(config, &device);
@@ -84,9 +89,10 @@ impl QuantizedLlama {
         norm.gamma = read.gains("model.norm.weight", config.hidden_size, config.gain_offset())?;
         layers.iter_mut().enumerate().try_for_each(|(index, layer)| read.layer_vectors(config, index, layer))?;
         let (mut encodings, mut spreads) = (Vec::new(), Vec::new());
-        let host = HostLlama::in_blocks(config, &weights, (&layers, &norm), |blocks| {
-            encodings.push(blocks.encoding);
-            spreads.push(spread(blocks));
+        let bfloat16 = linear_names(&layers).all(|name| weights.dtype(&name) == Some(Encoding::BF16.name()));
+        let host = HostLlama::as_stored(config, &weights, (&layers, &norm), bfloat16, |stored| {
+            encodings.push(stored.encoding());
+            spreads.push(stored.spread());
         })?;
         let linear = layers.iter_mut().flat_map(|layer| layer.linear_mut());
         for ((_, linear), spread) in linear.zip(spreads) {
@@ -104,23 +110,23 @@ impl QuantizedLlama {
         &self.file.config
     }
 
-    /// Writes the model's GGUF file with the current integers.
+    /// Writes the model's GGUF file with the current weights.
     pub(crate) fn write_gguf(&self, host: &HostLlama, path: &Path) -> Result<(), LoadError> {
-        let layers = self.layers.iter().enumerate();
-        let names = layers
-            .flat_map(|(index, layer)| layer.linear().map(|(name, _)| format!("model.layers.{index}.{name}.weight")));
-        let numbers: std::collections::HashMap<String, usize> =
-            names.enumerate().map(|(number, name)| (name, number)).collect();
+        let numbers: HashMap<String, usize> =
+            linear_names(&self.layers).enumerate().map(|(number, name)| (name, number)).collect();
         let encoding = |name: &str| numbers.get(name).map(|number| self.file.encodings[*number]);
-        self.file.weights.write_gguf(path, encoding, |name, output, to| to.extend(host.column(numbers[name], output)))
+        self.file.weights.write_gguf(path, encoding, |name, output, encoding, bytes| {
+            host.encode(numbers[name], output, encoding, bytes);
+        })
     }
 
-    /// Carried rounding errors; random before the first step.
+    /// Carried rounding errors: before the first step random, or 0 for bfloat16, whose weights are what their file says.
     fn carried(&self, seed: u64) -> std::io::Result<Arc<Carried>> {
         let mut carried = locked(&self.file.carried);
         if let Some(carried) = &*carried {
             return Ok(carried.clone());
         }
+        let seed = (!self.file.encodings.contains(&Encoding::BF16)).then_some(seed);
         let linear = self.layers.iter().flat_map(|layer| layer.linear());
         let weights: Vec<usize> = linear.map(|(_, linear)| linear.weight.lazy_shape().num_elements()).collect();
         Ok(carried.insert(Arc::new(Carried::new(seed, &weights)?)).clone())
@@ -168,7 +174,7 @@ impl Tunable for QuantizedLlama {
         let rate = report.learning_rate as f32;
         let table = &perturbation.table;
         let host = host.get_mut().expect("it was read with the model");
-        let changed = host.move_blocks(
+        let changed = host.move_weights(
             |number, id, shape| {
                 let trained = table.position(id).filter(|_| table.is_trained(id));
                 let Some(position) = trained else { return Ok(None) };
@@ -210,16 +216,12 @@ fn require<T: Serialize>(setting: &'static str, found: &T, expected: &T) -> Resu
     if found == expected { Ok(()) } else { Err(Error::Quantized { setting, found, expected }) }
 }
 
-/// Standard deviation of all weights.
-fn spread(WeightBlocks { integers, scales, .. }: &WeightBlocks) -> f64 {
-    let block = PackedMatrix::BLOCK;
-    let outputs = block * scales.len() / integers.len();
-    let rows = integers.chunks_exact(outputs).enumerate();
-    let weights = rows
-        .flat_map(|(k, row)| row.iter().zip(&scales[k / block * outputs..]).map(|(q, s)| f64::from(f32::from(*q) * s)));
-    let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
-    let count = integers.len() as f64;
-    (squares / count - (sum / count).powi(2)).max(0.0).sqrt()
+/// Names of the matrices of layers, by their numbers.
+fn linear_names(layers: &[LlamaLayer]) -> impl Iterator<Item = String> {
+    let of_layer = |(index, layer): (usize, &LlamaLayer)| {
+        layer.linear().map(|(name, _)| format!("model.layers.{index}.{name}.weight"))
+    };
+    layers.iter().enumerate().flat_map(of_layer)
 }
 
 /// A parameter of this shape and spread: rows of `±s`, which take no memory.

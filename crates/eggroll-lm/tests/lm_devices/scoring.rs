@@ -2,7 +2,8 @@
 
 use crate::devices::{on_each, on_each_gpu};
 use crate::made::{config, items, model, strategy, strategy_config};
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Lora, Module, ModuleMapper, Param, QLora, Quantizer};
+use burn::tensor::quantization::{Calibration, QuantValue};
 use burn::tensor::{DType, Tensor};
 use eggroll_core::transformer::Precision;
 use eggroll_core::{Role, counters};
@@ -126,5 +127,24 @@ fn half_precision_is_near() {
         println!("largest difference {away:.1e}");
         assert!(away < 0.05, "{away}");
         assert!(away > TOLERANCE, "a canary: f16 is not f32");
+    });
+}
+
+/// Members over one copy of the weights in int8, whose adapters have the noise, against members that are separate models.
+#[test]
+fn quantized_weights_are_shared_by_adapters() {
+    on_each(|device| {
+        let model = model(&config(false, true)).to_device(device);
+        let eight_bits = device.settings().quantization.scheme.with_value(QuantValue::Q8S);
+        let quantizer = Quantizer::new(Calibration::MinMax, eight_bits);
+        let model = model.apply_qlora(QLora::new(Lora::new(2, 4.0), quantizer));
+        let population = strategy_config(8).with_frozen(Vec::<&str>::new()).try_init(&model).expect("a strategy").ask();
+        let items = items(5, 2);
+        let found = score_population(&model, &population, Items::Shared(&items)).expect("scores");
+        let own = |member: usize| score(&population.member(&model, member), &items).expect("scores");
+        let expected: Vec<Vec<Scored>> = (0..8).map(own).collect();
+        assert!(largest(&found, &expected) < TOLERANCE, "{}", largest(&found, &expected));
+        let plain = score(&model, &items).expect("scores");
+        assert!(largest(&[found[0].clone()], &[plain]) > 100.0 * TOLERANCE, "noise");
     });
 }

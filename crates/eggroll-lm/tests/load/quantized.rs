@@ -1,11 +1,11 @@
-//! A GGUF file that is tuned in its own quantization.
+//! A GGUF file that is tuned in its own numbers.
 
 use crate::write_gguf::{GgufFile, Value, f32s, tiny};
 use eggroll_core::transformer::Precision;
-use eggroll_lm::load::Pretrained;
+use eggroll_lm::load::{Pretrained, SavedDtype};
 use eggroll_lm::{CausalModel, Error, Finetune, FinetuneConfig, Item, Items, Llama, QuantizedLlama, Scored};
 use eggroll_train::Credit;
-use half::f16;
+use half::{bf16, f16};
 use std::fs;
 use std::path::Path;
 
@@ -17,6 +17,7 @@ enum Kind {
     F32 = 0,
     Q4 = 2,
     Q8 = 8,
+    Bf16 = 30,
 }
 
 /// Blocks that look random, of weights around 0; every third scale of Q4_0 is negative, as llama.cpp makes them.
@@ -30,6 +31,10 @@ fn blocks(kind: Kind, count: usize, seed: u32) -> Vec<u8> {
         let spread = 1.0 + f32::from(next()) / 256.0;
         let scale = match kind {
             Kind::F32 => return f32s((0..32).map(|_| 0.4 * (f32::from(next()) / 128.0 - 1.0))),
+            Kind::Bf16 => {
+                let weights = (0..32).map(|_| bf16::from_f32(0.4 * (f32::from(next()) / 128.0 - 1.0)));
+                return weights.flat_map(|weight| weight.to_le_bytes()).collect();
+            }
             Kind::Q4 if at.is_multiple_of(3) => -0.05 * spread,
             Kind::Q4 => 0.05 * spread,
             Kind::Q8 => 0.003 * spread,
@@ -98,7 +103,7 @@ fn total(scored: &[Scored]) -> f64 {
 
 #[test]
 fn members_are_those_of_the_float_model() {
-    for kind in [Kind::Q8, Kind::Q4, Kind::F32] {
+    for kind in [Kind::Q8, Kind::Q4, Kind::F32, Kind::Bf16] {
         let (_folder, path) = model(kind).write();
         let floats = |seed: u64| -> Vec<f64> {
             let settings = settings().with_precision(Precision::F32).with_seed(seed);
@@ -111,7 +116,7 @@ fn members_are_those_of_the_float_model() {
             let differences = found.iter().zip(expected).map(|(a, b)| (a - b).powi(2));
             (differences.sum::<f64>() / found.len() as f64).sqrt()
         };
-        // Rows of activations are rounded to 8 bits; weights too, where they were floats.
+        // Rows of activations are rounded to 8 bits, also of bfloat16; weights too, where they were float32.
         let limit = if kind == Kind::F32 { 0.1 } else { 0.06 };
         let (same, other) = (away(floats(3)), away(floats(4)));
         assert!(same < limit && other > 5.0 * same, "{kind:?}: {same}, with other noise {other}");
@@ -151,9 +156,35 @@ fn moves_are_those_of_floats() {
     }
 }
 
+/// The steps of bfloat16 add up in float32: the tuned file is the rounded model of a run whose weights are float32. The spreads of weights, which scale the noise,
+/// differ in their last bits.
+#[test]
+fn bfloat16_learns_as_float32() {
+    let (folder, path) = model(Kind::Bf16).write();
+    let in_floats = || -> Finetune<Llama> {
+        settings().with_precision(Precision::Bf16).init(Pretrained::open(&path).unwrap()).unwrap()
+    };
+    let rounded = |finetune: &Finetune<Llama>| -> Vec<f32> {
+        let tensors = finetune.model().tensors();
+        tensors.flat_map(|(_, _, values)| values).map(|weight| bf16::from_f32(weight).to_f32()).collect()
+    };
+    let (first, mut float, mut half) = (rounded(&in_floats()), in_floats(), open(&path, settings()));
+    for _ in 0..10 {
+        float.learn(Items::Shared(&items())).unwrap();
+        half.learn(Items::Shared(&items())).unwrap();
+    }
+    let tuned = folder.path().join("tuned.gguf");
+    half.save_gguf(&tuned).unwrap();
+    let tuned = rounded(&settings().init(Pretrained::open(&tuned).unwrap()).unwrap());
+    let expected = rounded(&float);
+    let differing = |a: &[f32], b: &[f32]| a.iter().zip(b).filter(|(a, b)| a != b).count() as f64 / a.len() as f64;
+    let (moved, wrong) = (differing(&first, &expected), differing(&tuned, &expected));
+    assert!(moved > 0.3 && wrong < 0.01 * moved, "{moved} have moved, {wrong} wrong");
+}
+
 #[test]
 fn a_model_that_was_not_tuned_is_the_file() {
-    for kind in [Kind::Q8, Kind::Q4] {
+    for kind in [Kind::Q8, Kind::Q4, Kind::Bf16] {
         let (folder, path) = model(kind).write();
         let copy = folder.path().join("copy.gguf");
         open(&path, settings()).save_gguf(&copy).unwrap();
@@ -165,7 +196,8 @@ fn a_model_that_was_not_tuned_is_the_file() {
 
 #[test]
 fn learns_in_its_quantization_and_is_written_back() {
-    for (kind, seed) in [(Kind::Q8, 1), (Kind::Q8, 2), (Kind::Q8, 3), (Kind::Q4, 1), (Kind::Q4, 2), (Kind::Q4, 3)] {
+    for (kind, seed) in [Kind::Q8, Kind::Q4, Kind::Bf16].into_iter().flat_map(|kind| [1, 2, 3].map(|seed| (kind, seed)))
+    {
         let (folder, path) = model(kind).write();
         let tuned = folder.path().join("tuned.gguf");
         let mut finetune = open(&path, settings().with_seed(seed));
@@ -191,7 +223,7 @@ fn learns_in_its_quantization_and_is_written_back() {
             let [a, b] = [&first, &second].map(|file| &file[start..start + bytes.len()]);
             let in_layers = *stored != 0 && name.starts_with("blk.");
             assert_eq!(a == b, !in_layers, "{name}");
-            if in_layers {
+            if in_layers && kind != Kind::Bf16 {
                 let of_block = if kind == Kind::Q4 { 18 } else { 34 };
                 let scales = |data: &[u8]| data.chunks(of_block).map(|b| [b[0], b[1]]).collect::<Vec<_>>();
                 assert_eq!(scales(a), scales(b), "scales of {name}");
@@ -204,7 +236,11 @@ fn learns_in_its_quantization_and_is_written_back() {
 /// What moves were short of is made again of the log: a run that was stopped writes the same file as one that was not.
 #[test]
 fn a_log_is_continued_bit_for_bit() {
-    let (folder, path) = model(Kind::Q8).write();
+    [Kind::Q8, Kind::Bf16].into_iter().for_each(continued);
+}
+
+fn continued(kind: Kind) {
+    let (folder, path) = model(kind).write();
     let [whole, parts] = ["whole", "parts"].map(|name| folder.path().join(name));
     let run = |to: &Path, steps: u64| {
         let mut finetune = open(&path, settings()).with_replay_log(to.with_extension("replay")).unwrap();
@@ -220,11 +256,22 @@ fn a_log_is_continued_bit_for_bit() {
     assert_eq!(run(&parts, 12), expected);
     // Of another file, the log is refused.
     let other = folder.path().join("other.gguf");
-    let mut file = model(Kind::Q8);
+    let mut file = model(kind);
     file.tensors[2].3[5] ^= 64;
     fs::write(&other, file.bytes()).unwrap();
     let error = open(&other, settings()).with_replay_log(whole.with_extension("replay")).err().unwrap().to_string();
     assert!(error.contains("spread") || error.contains("digest"), "{error}");
+}
+
+/// A run would end with a model that cannot be saved.
+#[test]
+fn a_folder_is_refused_when_it_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_folder, path) = model(Kind::Bf16).write();
+    let floats: Finetune<Llama> = settings().init(Pretrained::open(&path).unwrap()).unwrap();
+    floats.save(folder.path(), SavedDtype::BF16).unwrap();
+    let error = settings().init::<QuantizedLlama>(Pretrained::open(folder.path()).unwrap()).err().unwrap().to_string();
+    assert!(error.contains("SafeTensors") && error.contains("GGUF"), "{error}");
 }
 
 #[test]

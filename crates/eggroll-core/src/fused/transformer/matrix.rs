@@ -74,6 +74,31 @@ impl PackedMatrix {
         Self { shape: [d_input, d_output], precision: Precision::Q8_0, matrix }
     }
 
+    /// A weight in [`Bf16`](Precision::Bf16) of the bits of its numbers, `[d_input, d_output]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are not as many numbers, or none.
+    #[track_caller]
+    pub fn of_bf16(bits: &[u16], shape: [usize; 2]) -> Self {
+        let elements = shape[0].checked_mul(shape[1]);
+        assert!(elements == Some(bits.len()) && !bits.is_empty(), "{} numbers of a weight {shape:?}", bits.len());
+        Self { shape, precision: Precision::Bf16, matrix: Matrix::bf16_bits(bits, shape) }
+    }
+
+    /// The bits of an output's `d_input` weights in [`Bf16`](Precision::Bf16).
+    ///
+    /// # Panics
+    ///
+    /// Panics in another format, and if there is no such output.
+    #[track_caller]
+    pub fn column_bits(&self, output: usize) -> impl Iterator<Item = u16> {
+        assert!(output < self.shape[1], "output {output} of a weight {:?}", self.shape);
+        self.matrix
+            .column_bits(output, self.shape[0])
+            .unwrap_or_else(|| panic!("bfloat16 of a weight {:?} in {}", self.shape, self.precision))
+    }
+
     /// The integers of an output in [`Q8_0`](Precision::Q8_0), and the scale of each: `d_input` pairs.
     ///
     /// # Panics
@@ -87,9 +112,13 @@ impl PackedMatrix {
             .unwrap_or_else(|| panic!("blocks of a weight {:?} in {}", self.shape, self.precision))
     }
 
-    /// Moves the integers of a weight in [`Q8_0`](Precision::Q8_0) by `update`, with error feedback. An integer `q` of scale `s` moves by
-    /// `round(u/s + e)` steps, where `e` is the carried rounding error of earlier moves; `carried` holds `2¹⁶·e`. An integer at an end of `range`
-    /// stays. Returns the number of moved integers.
+    /// Moves a weight in [`Q8_0`](Precision::Q8_0) or [`Bf16`](Precision::Bf16) by `update`, with error feedback; returns how many packed numbers
+    /// have moved.
+    ///
+    /// - Q8_0: an integer `q` of scale `s` moves by `round(u/s + e)` steps, where `e` is the carried rounding error of earlier moves; `carried`
+    ///   holds `2¹⁶·e`. An integer at an end of `range` stays.
+    /// - Bf16: `carried` holds the low half of the weight in float32, so that sums are exactly those of float32: 0 at first. A sum that is not
+    ///   finite is not made. `range` is not used.
     ///
     /// # Shapes
     ///
@@ -126,7 +155,7 @@ impl PackedMatrix {
             self.shape
         );
         let moved = self.matrix.nudge(update, carried, range);
-        moved.unwrap_or_else(|| panic!("blocks of a weight {:?} in {}", self.shape, self.precision))
+        moved.unwrap_or_else(|| panic!("a move of a weight {:?} in {}", self.shape, self.precision))
     }
 
     /// `[d_input, d_output]`

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Bytes that are copied at once.
 const PIECE: u64 = 1 << 20;
 
-/// Writes `path`. If `encoding` names Q8_0 or Q4_0 for a tensor, `bytes` gives its new contents; metadata and all other tensors are copied. The file
+/// Writes `path`. If `encoding` names Q8_0, Q4_0 or BF16 for a tensor, `bytes` gives its new contents; metadata and all other tensors are copied. The file
 /// gets its name once it is complete; after an error there is none, or the previous one.
 ///
 /// # Errors
@@ -88,7 +88,11 @@ impl From<LoadError> for WriteError {
 
 /// The number of an encoding that is written.
 fn kind(encoding: Encoding) -> u32 {
-    if encoding == Encoding::Q4_0 { 2 } else { 8 }
+    match encoding {
+        Encoding::Q4_0 => 2,
+        Encoding::BF16 => 30,
+        _ => 8,
+    }
 }
 
 /// Bytes of a tensor in an encoding. Unreadable encodings have been refused.

@@ -5,7 +5,7 @@ mod check;
 mod rotary;
 mod safetensors;
 
-pub(crate) use blocks::WeightBlocks;
+pub(crate) use blocks::StoredMatrix;
 
 use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;

@@ -21,19 +21,51 @@ pub(crate) struct Halves {
 struct HalfLine([u32; COLUMNS]);
 
 impl Halves {
-    /// Rounds and packs `[d_input, d_output]`.
-    pub(super) fn new(weight: &[f32], [d_input, d_output]: [usize; 2]) -> Self {
+    /// Packs the bits of `[d_input, d_output]` bfloat16 numbers.
+    pub(super) fn new<T: Copy>(weight: &[T], [d_input, d_output]: [usize; 2], bits: impl Fn(T) -> u16) -> Self {
         let (steps, panels) = (d_input.div_ceil(2), d_output.div_ceil(COLUMNS));
-        let mut lines = vec![HalfLine([0; COLUMNS]); steps * panels];
+        let mut halves = Self { lines: vec![HalfLine([0; COLUMNS]); steps * panels], steps, columns: d_output };
         for (row, values) in weight.chunks_exact(d_output).enumerate() {
             for (panel, values) in values.chunks(COLUMNS).enumerate() {
-                let line = &mut lines[panel * steps + row / 2].0;
+                let (line, shift) = halves.line(row, panel);
                 for (pair, value) in line.iter_mut().zip(values) {
-                    *pair |= u32::from(rounded(*value)) << (16 * (row % 2));
+                    *pair |= u32::from(bits(*value)) << shift;
                 }
             }
         }
-        Self { lines, steps, columns: d_output }
+        halves
+    }
+
+    /// The pairs of a row in a panel, and the first bit of the row's half.
+    fn line(&mut self, row: usize, panel: usize) -> (&mut [u32; COLUMNS], usize) {
+        (&mut self.lines[panel * self.steps + row / 2].0, 16 * (row % 2))
+    }
+
+    /// The bits of a column's first `d_input` rows.
+    pub(super) fn column(&self, column: usize, d_input: usize) -> impl Iterator<Item = u16> {
+        let lines = &self.lines[column / COLUMNS * self.steps..][..self.steps];
+        (0..d_input).map(move |row| (lines[row / 2].0[column % COLUMNS] >> (16 * (row % 2))) as u16)
+    }
+
+    /// Moves the numbers by `update : [d_input, d_output]`. `carried` has the low halves of the weights in float32, as differences from the bits of
+    /// their bfloat16. How many have moved.
+    pub(super) fn nudge(&mut self, update: &[f32], carried: &mut [i16]) -> usize {
+        let (columns, mut moved) = (self.columns, 0);
+        for (row, (update, carried)) in update.chunks_exact(columns).zip(carried.chunks_exact_mut(columns)).enumerate()
+        {
+            let parts = update.chunks(COLUMNS).zip(carried.chunks_mut(COLUMNS));
+            for (panel, (update, carried)) in parts.enumerate() {
+                let (line, shift) = self.line(row, panel);
+                for ((pair, update), carried) in line.iter_mut().zip(update).zip(carried) {
+                    let before = (*pair >> shift) as u16;
+                    let (after, low) = sum(before, *carried, *update);
+                    *pair = *pair & !(0xffff << shift) | u32::from(after) << shift;
+                    *carried = low;
+                    moved += usize::from(after != before);
+                }
+            }
+        }
+        moved
     }
 
     /// Number of elements that differ between two matrices of the same shape.
@@ -85,9 +117,18 @@ impl Kernel for FillHalfRows<'_> {
     }
 }
 
+/// `w + u` in float32, as the bits of the nearest bfloat16 (the larger one of two) and what float32 has beyond them. A sum that is not finite is not made.
+fn sum(high: u16, low: i16, update: f32) -> (u16, i16) {
+    let bits = (u32::from(high) << 16).wrapping_add_signed(low.into());
+    let sum = (f32::from_bits(bits) + update).to_bits();
+    let nearest = (sum.wrapping_add(0x8000) >> 16) as u16;
+    let finite = f32::from_bits(u32::from(nearest) << 16).is_finite() && f32::from_bits(sum).is_finite();
+    if finite { (nearest, sum.wrapping_sub(u32::from(nearest) << 16) as i16) } else { (high, low) }
+}
+
 /// The bits of the nearest bfloat16, the even one of two; NaN stays NaN.
 #[inline(always)]
-fn rounded(value: f32) -> u16 {
+pub(super) fn rounded(value: f32) -> u16 {
     let bits = value.to_bits();
     let nearest = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
     (if value.is_nan() { (bits >> 16) | 0x40 } else { nearest }) as u16
@@ -260,7 +301,7 @@ impl Pairs for Bf16 {
 
 #[cfg(test)]
 mod tests {
-    use super::rounded;
+    use super::{rounded, sum};
 
     #[test]
     fn rounds_to_the_nearest_even() {
@@ -270,5 +311,24 @@ mod tests {
         assert_eq!([1.0 + 1.0 / 256.0, 1.0 + 1.01 / 256.0, 1.0 + 3.0 / 256.0].map(of), [1.0, 1.0078125, 1.015625]);
         assert_eq!(of(f32::MAX), f32::INFINITY);
         assert!([f32::NAN, -f32::NAN, f32::from_bits(0x7f80_0001)].map(of).iter().all(|value| value.is_nan()));
+    }
+
+    /// A bfloat16 and what is carried over are a float32, whose sums are those of float32.
+    #[test]
+    fn carries_the_low_half_of_float32() {
+        let updates = [1e-6, -3.0, 0.7, 1e-3, -1e-3, 2.0, 5.5, -5.9e-39, 1e30, -1e30, 1.0 / 3.0];
+        let ((mut high, mut low), mut expected) = ((rounded(0.5), 0), 0.5f32);
+        for update in updates.into_iter().cycle().take(1_000) {
+            (high, low) = sum(high, low, update);
+            expected += update;
+            assert_eq!((u32::from(high) << 16).wrapping_add_signed(low.into()), expected.to_bits());
+            let distance = (f32::from_bits(u32::from(high) << 16) - expected).abs();
+            assert!(distance <= expected.abs() / 256.0, "{expected}");
+        }
+        for (low, update) in [(0, f32::NAN), (0, f32::INFINITY), (7, f32::MAX)] {
+            assert_eq!(sum(rounded(f32::MAX) - 1, low, update), (rounded(f32::MAX) - 1, low));
+        }
+        // What nothing else could have carried.
+        assert_eq!(sum(0, -5, 1.0), (0, -5));
     }
 }

@@ -1,6 +1,6 @@
 //! Weights packed for products.
 
-use super::bf16::Halves;
+use super::bf16::{Halves, rounded};
 use super::int8::Int8;
 use super::nudge::Nudge;
 use super::quantized::Blocks;
@@ -27,7 +27,12 @@ impl Matrix {
 
     /// Of bfloat16.
     pub(crate) fn bf16(weight: &[f32], shape: [usize; 2]) -> Self {
-        Self::Bf16(Halves::new(weight, shape))
+        Self::Bf16(Halves::new(weight, shape, rounded))
+    }
+
+    /// Of the bits of bfloat16 numbers.
+    pub(crate) fn bf16_bits(bits: &[u16], shape: [usize; 2]) -> Self {
+        Self::Bf16(Halves::new(bits, shape, |bits| bits))
     }
 
     /// Of int8, with a scale for each column of each block.
@@ -53,10 +58,20 @@ impl Matrix {
         Some(rows.map(move |(block, row)| (block.packed.value(row, column), block.scale(column))))
     }
 
-    /// Moves integers that are not rotated by `update : [d_input, d_output]`, with what is carried over from move to move in 2⁻¹⁶ steps; how many have
-    /// moved.
+    /// The bits of a column of `d_input` rows, in bfloat16.
+    pub(crate) fn column_bits(&self, column: usize, d_input: usize) -> Option<impl Iterator<Item = u16>> {
+        let Self::Bf16(halves) = self else { return None };
+        Some(halves.column(column, d_input))
+    }
+
+    /// Moves bfloat16 numbers, or integers that are not rotated, by `update : [d_input, d_output]`, with what is carried over from move to move in 2⁻¹⁶
+    /// steps; how many have moved.
     pub(crate) fn nudge(&mut self, update: &[f32], carried: &mut [i16], range: RangeInclusive<i8>) -> Option<usize> {
-        let Self::Int8(Blocks::Plain, blocks) = self else { return None };
+        let blocks = match self {
+            Self::Bf16(halves) => return Some(halves.nudge(update, carried)),
+            Self::Int8(Blocks::Plain, blocks) => blocks,
+            _ => return None,
+        };
         let each = Blocks::Plain.size() * blocks[0].packed.columns();
         let parts = update.chunks(each).zip(carried.chunks_mut(each)).zip(blocks);
         Some(parts.map(|((update, carried), block)| Nudge { update, carried, range: range.clone() }.run(block)).sum())
