@@ -41,7 +41,7 @@ pub struct CharLmArgs {
     pub settings: CharLmSettings,
     #[command(flatten)]
     pub model: ModelSettings,
-    /// Text samples to print at the end.
+    /// Text samples to print at the end; one is drawn at every validation too.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1000))]
     pub samples: u64,
     /// Length of a sample in bytes.

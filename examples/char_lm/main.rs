@@ -13,6 +13,7 @@ mod chart;
 mod float;
 mod language_model;
 mod report;
+mod samples;
 mod strategy;
 mod timing;
 mod train;

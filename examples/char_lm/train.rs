@@ -4,13 +4,14 @@ use super::args::{CharLmArgs, CharLmLimits, CharLmSettings, ModelName, ModelSett
 use super::float::{Attention, FloatModel, Recurrence};
 use super::language_model::LanguageModel;
 use super::report::{Baselines, HeldOut, Interval, Report};
+use super::samples::Samples;
 use super::timing::{Timing, timed};
 use eggroll::nn::integer::EggModel;
 use eggroll::nn::integer::transformer::Transformer;
 use eggroll::prelude::*;
 use eggroll::run;
 use eggroll::run::print_line;
-use eggroll::run::text::{ByteStreams, printable};
+use eggroll::run::text::{Alphabet, ByteStreams, Sampler, printable};
 use eggroll::run::{Generation, Interrupter, MetricTarget, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::{Opened, open};
@@ -91,6 +92,7 @@ fn run_model<M: LanguageModel>(
         }
         return Ok(Ending::Finished);
     }
+    let (prompt, sampler) = (args.prompt(&train), args.sampler(settings.seed)?);
     let saved = SavedCharLmRun { settings: settings.clone(), model, limits };
     match earlier {
         Some(_) => folder.save_settings(&saved)?,
@@ -108,6 +110,8 @@ fn run_model<M: LanguageModel>(
         streams,
         state: initial.initial_state(settings.states(&model)),
         timing: Timing::default(),
+        written: (args.samples > 0).then_some((sampler, prompt, alphabet.clone())),
+        samples: None,
         interval: Interval::default(),
         report: None,
         interrupter: signals.interrupter(),
@@ -134,7 +138,6 @@ fn run_model<M: LanguageModel>(
     }
     let ending = args.observers.ending(&outcome.stop, done);
     let ending = if report.seconds() < limits.seconds() { ending } else { Ending::Finished };
-    let prompt = args.prompt(&train);
     if alphabet.bits_of_others(prompt) > 0.0 {
         print_line!(
             "warning: the prompt has bytes that the training text does not have; the model cannot tell them apart"
@@ -166,6 +169,10 @@ struct CharLmTask<'a, M: LanguageModel> {
     /// Of every member, `[population, width]` by layer, or of every sequence where members share it.
     state: M::State,
     timing: Timing,
+    /// How samples are written, if any are.
+    written: Option<(Sampler, &'a [u8], Alphabet)>,
+    /// From the beginning of the run on.
+    samples: Option<Samples>,
     interval: Interval<M>,
     /// From the beginning of the run on.
     report: Option<Report<'a>>,
@@ -200,6 +207,7 @@ impl<M: LanguageModel> EsTask<M> for CharLmTask<'_, M> {
         print_line!("{}", strategy.parameter_summary());
         self.report =
             Some(Report::open(self.folder, (self.settings, &self.model), self.baselines, self.held_out.clone(), done)?);
+        self.samples = self.written.take().map(|written| Samples::open(self.folder, written, done)).transpose()?;
         self.watch_time();
         Ok(())
     }
@@ -234,6 +242,9 @@ impl<M: LanguageModel> EsTask<M> for CharLmTask<'_, M> {
     fn validate(&mut self, model: &M, report: &GenerationReport) -> Result<Vec<Scalars>, Failure> {
         let (interval, timing) = (std::mem::take(&mut self.interval), self.timing);
         let (bits, activations) = self.report().add(report.generation + 1, model, interval, &timing)?;
+        if let Some(samples) = &mut self.samples {
+            samples.add(report.generation + 1, bits, model)?;
+        }
         let mut scalars = vec![(BITS_PER_BYTE, bits)];
         if let Some(activations) = activations {
             let not_rescaled = activations.tensors.iter().filter(|tensor| !tensor.is_rescaled());

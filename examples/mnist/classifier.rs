@@ -3,7 +3,7 @@
 use crate::evolution::likelihood;
 use crate::settings::MnistSettings;
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use eggroll::prelude::*;
 use eggroll_examples::digits::{Dataset, DigitsMlp, Images, PixelScale};
 
@@ -23,6 +23,11 @@ pub trait Classifier: Module {
 
     /// Share of images whose largest logit is the label's.
     fn accuracy(&self, data: &Self::Data) -> f64;
+
+    /// Weights of a first layer that sees whole images, `[pixels, units]`.
+    fn first_layer(&self) -> Option<Tensor<2>> {
+        None
+    }
 }
 
 impl Classifier for DigitsMlp {
@@ -42,5 +47,9 @@ impl Classifier for DigitsMlp {
 
     fn accuracy(&self, data: &Dataset) -> f64 {
         self.accuracy(data)
+    }
+
+    fn first_layer(&self) -> Option<Tensor<2>> {
+        Some(self.first_layer())
     }
 }

@@ -13,6 +13,7 @@ mod classifier;
 mod cnn;
 mod compare;
 mod evolution;
+mod filters;
 mod integer;
 mod settings;
 mod train;

@@ -4,6 +4,7 @@ use crate::args::MnistArgs;
 use crate::chart::{self, MnistPoint};
 use crate::classifier::Classifier;
 use crate::cnn::Cnn;
+use crate::filters;
 use crate::integer::IntegerMlp;
 use crate::settings::{MnistSettings, ModelName};
 use burn::module::Module;
@@ -11,8 +12,9 @@ use burn::tensor::Device;
 use eggroll::core::messages;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
-use eggroll::run::print_line;
+use eggroll::run::report;
 use eggroll::run::{Interrupter, JsonLines, MetricTarget, ScalarMetric, Scalars};
+use eggroll::run::{print_line, print_note};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Batches, DigitsMlp, Images, PixelScale, Sample};
@@ -169,7 +171,20 @@ impl MnistRun<'_> {
         let done = outcome.strategy.generation();
         let ending = self.observers.ending(&outcome.stop, done);
         let accuracy = outcome.model.accuracy(&task.data.held_out);
-        table.finish(&outcome.model, done, accuracy, ending)
+        if let Some(weights) = outcome.model.first_layer() {
+            let member = outcome.strategy.ask().member(&outcome.model, 0).first_layer();
+            let noise = member.expect("of the same network") - weights.clone();
+            let rows = [("weights of the first layer, by unit", weights), ("noise of a member", noise)];
+            let path = folder.file("filters.svg");
+            filters::draw(&path, task.data.shape(), rows)?;
+            print_line!("first layer: {}", path.display());
+        }
+        let ending = table.finish(&outcome.model, done, accuracy, ending)?;
+        // The page again, with the pictures; without it the run is the same.
+        if let Err(error) = report::write(folder.path()) {
+            print_note!("warning: {error}");
+        }
+        Ok(ending)
     }
 }
 

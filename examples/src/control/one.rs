@@ -36,7 +36,6 @@ pub fn run<T: ControlTask>(
         report.update(point.generation);
         Ok(())
     })?;
-    report.finish();
     let curve = folder.file("curve.svg");
     let steps = |point: &ControlPoint| point.env_steps as f64;
     let population = points.iter().map(|point| (steps(point), point.population_return)).collect();
@@ -58,6 +57,7 @@ pub fn run<T: ControlTask>(
     );
     print_line!("curve: {}", curve.display());
     task.show(trainer.network(), trainer.settings, folder)?;
+    report.finish(); // with what the task has drawn
     let result = json!({
         "environment": name,
         "noiser": outcome.last.noiser,

@@ -29,6 +29,11 @@ impl DigitsMlp {
         rest.iter().fold(first.forward_shared(images), |x, layer| layer.forward(relu(x)))
     }
 
+    /// Weights of the first layer, `[pixels, units]`.
+    pub fn first_layer(&self) -> Tensor<2> {
+        self.layers[0].weight.val()
+    }
+
     /// Share of images whose largest logit is the label's.
     pub fn accuracy(&self, data: &Dataset) -> f64 {
         accuracy(data, |images| self.forward(images))

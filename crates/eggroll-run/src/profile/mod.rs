@@ -52,11 +52,11 @@
 //! # }
 //! ```
 
-mod cpu_clock;
 mod recorder;
 mod session;
 mod summary;
 mod thread_spans;
+mod times;
 
 pub use summary::{Phase, Row, Section, Summary};
 

@@ -1,8 +1,8 @@
 //! The running trace: its file, its sections, and the lanes of all threads.
 
-use super::cpu_clock;
 use super::summary::{Section, Summary};
 use super::thread_spans::{SpanKind, ThreadSpans, Totals};
+use super::times::{Times, wall};
 use crate::error::{Error, TraceError};
 use eggroll_core::profile;
 use eggroll_core::sync::locked;
@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes of events that a thread keeps before it writes them.
 const KEPT: usize = 64 * 1024;
@@ -42,29 +42,10 @@ struct TraceSession {
     synchronize: bool,
     name: String,
     generations: u64,
-    start: Moment,
+    start: Times,
     /// When the last traced generation ended, if later ones are left out.
-    end: Option<Moment>,
+    end: Option<Times>,
     sections: Vec<Section>,
-}
-
-/// A time, and the processor time of the process until then.
-#[derive(Clone, Copy)]
-struct Moment {
-    time: Duration,
-    cpu: Duration,
-}
-
-impl Moment {
-    fn now() -> Self {
-        Self { time: now(), cpu: cpu_clock::now() }
-    }
-}
-
-/// Since the first trace of the process began.
-fn now() -> Duration {
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    ORIGIN.get_or_init(Instant::now).elapsed()
 }
 
 pub(super) fn is_recording() -> bool {
@@ -100,7 +81,7 @@ pub(super) fn start(
         synchronize,
         name: FIRST_SECTION.to_owned(),
         generations: 0,
-        start: Moment::now(),
+        start: Times::now(),
         end: None,
         sections: Vec::new(),
     };
@@ -142,8 +123,8 @@ pub(super) fn section(name: &str) {
     SECTION.fetch_add(1, Relaxed);
     running.close_section();
     (running.name, running.generations, running.end) = (name.to_owned(), 0, None);
-    running.start = Moment::now();
-    let mark = json!({ "ph": "i", "s": "g", "pid": 1, "tid": 0, "ts": micros(running.start.time), "name": name });
+    running.start = Times::now();
+    let mark = json!({ "ph": "i", "s": "g", "pid": 1, "tid": 0, "ts": micros(running.start.wall), "name": name });
     running.write(&format!(",\n{mark}"));
     *locked(&SESSION) = session;
     record(true);
@@ -154,7 +135,7 @@ pub(super) fn generation(number: u64) {
     let mut session = locked(&SESSION);
     let Some(running) = &mut *session else { return };
     if running.most_generations.is_some_and(|most| running.generations >= most) {
-        running.end = Some(Moment::now());
+        running.end = Some(Times::now());
         drop(session);
         record(false);
         return;
@@ -164,7 +145,7 @@ pub(super) fn generation(number: u64) {
     let mark = json!({ "number": number });
     with_lane(|lane| {
         lane.drives = true;
-        let (thread, ts) = (lane.thread, micros(now()));
+        let (thread, ts) = (lane.thread, micros(wall()));
         let name = profile::GENERATION;
         lane.text += &format!(
             ",\n{{\"ph\":\"i\",\"s\":\"p\",\"pid\":1,\"tid\":{thread},\"ts\":{ts},\"name\":\"{name}\",\"args\":{mark}}}"
@@ -173,12 +154,12 @@ pub(super) fn generation(number: u64) {
 }
 
 pub(super) fn enter(kind: SpanKind, fine: bool, bytes: u64) {
-    with_lane(|lane| lane.enter(kind, fine, bytes, SECTION.load(Relaxed), now()));
+    with_lane(|lane| lane.enter(kind, fine, bytes, SECTION.load(Relaxed), wall()));
 }
 
 pub(super) fn exit() {
     with_lane(|lane| {
-        let end = now();
+        let end = wall();
         lane.exit(is_recording().then(|| SECTION.load(Relaxed)), end);
         if lane.text.len() >= KEPT
             && let Some(session) = &mut *locked(&SESSION)
@@ -233,17 +214,16 @@ impl TraceSession {
         if totals.is_empty() {
             return;
         }
-        let end = self.end.unwrap_or_else(Moment::now);
-        let (wall, cpu) = (end.time - self.start.time, end.cpu - self.start.cpu);
+        let all = self.end.unwrap_or_else(Times::now) - self.start;
         self.sections.push(Section {
             name: self.name.clone(),
             generations: self.generations,
-            wall_seconds: wall.as_secs_f64(),
+            wall_seconds: all.wall.as_secs_f64(),
             threads: totals.threads,
             waiting_seconds: totals.waiting_seconds(),
-            cpu_seconds: cpu.as_secs_f64(),
+            cpu_seconds: all.cpu.as_secs_f64(),
             components: totals.rows(),
-            phases: totals.phases((wall, cpu)),
+            phases: totals.phases(all),
         });
     }
 

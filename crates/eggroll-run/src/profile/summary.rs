@@ -1,9 +1,9 @@
 //! The result of a trace.
 
+use super::times::Times;
 use eggroll_core::profile::Component;
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
 
 /// The summary of a trace, section by section.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,8 +73,8 @@ impl Phase {
     /// The time outside of all spans: data, validation, logs, checkpoints.
     pub const OTHER: &str = "other";
 
-    pub(super) fn new(phase: &'static str, wall: Duration, cpu: Duration) -> Self {
-        Self { phase, wall_seconds: wall.as_secs_f64(), cpu_seconds: cpu.as_secs_f64() }
+    pub(super) fn new(phase: &'static str, times: Times) -> Self {
+        Self { phase, wall_seconds: times.wall.as_secs_f64(), cpu_seconds: times.cpu.as_secs_f64() }
     }
 
     /// Processors that were busy, on average.

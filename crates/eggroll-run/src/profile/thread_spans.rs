@@ -1,7 +1,7 @@
 //! One thread's part of a trace: its open spans, and the totals of the closed ones.
 
-use super::cpu_clock;
 use super::summary::{Phase, Row};
+use super::times::Times;
 use eggroll_core::counters;
 use eggroll_core::profile::{Component, WAITING};
 use std::fmt::Write;
@@ -66,8 +66,8 @@ struct Frame {
     counts: Counts,
     /// [`WORKED`] at the start.
     worked: u64,
-    /// Processor time of the process at the start, of a phase.
-    cpu: Option<Duration>,
+    /// The times at the start, of a phase.
+    phase: Option<Times>,
     inside: Inside,
 }
 
@@ -87,14 +87,8 @@ pub(super) struct Totals {
     components: [Total; COMPONENTS],
     waiting: u64,
     /// Phases by component; the last is waiting.
-    phases: [PhaseTotal; COMPONENTS + 1],
+    phases: [Times; COMPONENTS + 1],
     pub threads: usize,
-}
-
-#[derive(Clone, Copy, Default)]
-struct PhaseTotal {
-    wall: Duration,
-    cpu: Duration,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -142,7 +136,7 @@ impl ThreadSpans {
             start: now,
             counts: Counts::now(),
             worked: WORKED.load(Relaxed),
-            cpu: is_phase.then(cpu_clock::now),
+            phase: is_phase.then(Times::now),
             inside: Inside::default(),
         });
     }
@@ -160,10 +154,9 @@ impl ThreadSpans {
         if section != Some(frame.section) {
             return;
         }
-        if let Some(cpu) = frame.cpu {
-            let phase = &mut self.totals.phases[frame.kind.map_or(COMPONENTS, |component| component as usize)];
-            phase.wall += now - frame.start;
-            phase.cpu += cpu_clock::now() - cpu;
+        if let Some(start) = frame.phase {
+            let phase = frame.kind.map_or(COMPONENTS, |component| component as usize);
+            self.totals.phases[phase] += Times::now() - start;
         }
         let elapsed = (now - frame.start).as_nanos() as u64;
         let around = self.open.last_mut().filter(|around| around.section == frame.section).map(|f| &mut f.inside);
@@ -232,8 +225,7 @@ impl Totals {
             total.counts += other.counts;
         }
         for (phase, other) in self.phases.iter_mut().zip(&other.phases) {
-            phase.wall += other.wall;
-            phase.cpu += other.cpu;
+            *phase += *other;
         }
         self.waiting += other.waiting;
         self.threads += usize::from(!other.is_empty());
@@ -248,18 +240,17 @@ impl Totals {
     }
 
     /// The phases that took time, and the time outside of them, of a section that took `all`.
-    pub fn phases(&self, all: (Duration, Duration)) -> Vec<Phase> {
+    pub fn phases(&self, all: Times) -> Vec<Phase> {
         let names = Component::ALL.iter().map(|component| component.name()).chain([WAITING]);
-        let mut other = PhaseTotal { wall: all.0, cpu: all.1 };
+        let mut other = all;
         let mut phases = Vec::new();
-        for (name, &PhaseTotal { wall, cpu }) in names.zip(&self.phases) {
-            other.wall = other.wall.saturating_sub(wall);
-            other.cpu = other.cpu.saturating_sub(cpu);
-            if !wall.is_zero() {
-                phases.push(Phase::new(name, wall, cpu));
+        for (name, times) in names.zip(&self.phases) {
+            other = other - *times;
+            if !times.wall.is_zero() {
+                phases.push(Phase::new(name, *times));
             }
         }
-        phases.push(Phase::new(Phase::OTHER, other.wall, other.cpu));
+        phases.push(Phase::new(Phase::OTHER, other));
         phases
     }
 

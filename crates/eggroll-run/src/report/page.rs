@@ -98,6 +98,19 @@ impl Page {
         self
     }
 
+    /// Adds the texts of SVG files as images, each with its name: what is inside cannot change the page.
+    pub fn with_images(mut self, images: &[(String, String)]) -> Self {
+        let figure = |(name, svg): &(String, String)| {
+            let name = escaped(name);
+            format!(
+                "<figure><img alt=\"{name}\" src=\"data:image/svg+xml,{}\"><figcaption>{name}</figcaption></figure>\n",
+                percent(svg)
+            )
+        };
+        self.add(format_args!("<div class=\"images\">{}</div>", images.iter().map(figure).collect::<String>()));
+        self
+    }
+
     /// The page as text.
     pub fn html(&self) -> String {
         let Self { title, body } = self;
@@ -155,6 +168,21 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
+/// Text in a URL inside of an attribute.
+fn percent(text: &str) -> String {
+    let mut url = String::with_capacity(text.len() * 5 / 4);
+    for character in text.chars() {
+        match character {
+            '%' | '#' | '"' | '\'' | '<' | '>' | '&' | '`' | '\\' => {
+                write!(url, "%{:02X}", character as u32).expect("text");
+            }
+            other if other.is_control() => url.push(' '),
+            other => url.push(other),
+        }
+    }
+    url
+}
+
 /// Four digits of a number.
 pub(super) fn short(number: f64) -> String {
     let size = number.abs();
@@ -185,11 +213,12 @@ mod tests {
             .with_figures(&[(evil.to_owned(), evil.to_owned())])
             .with_warnings(&[evil.to_owned()])
             .with_table(evil, &[evil], &[vec![evil.to_owned()]])
-            .with_facts(evil, &[(evil.to_owned(), evil.to_owned())]);
+            .with_facts(evil, &[(evil.to_owned(), evil.to_owned())])
+            .with_images(&[(evil.to_owned(), evil.to_owned())]);
         let html = page.html();
         assert!(!html.contains("<script") && !html.contains('\u{1b}'), "{html}");
-        assert_eq!(html.matches("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;").count(), 13);
-        for outside in ["http://", "https://", "url(", "@import", "src="] {
+        assert_eq!(html.matches("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;").count(), 15);
+        for outside in ["http://", "https://", "url(", "@import", "src=\"h"] {
             assert!(!html.contains(outside), "{outside}");
         }
     }

@@ -19,8 +19,12 @@ use std::path::{Path, PathBuf};
 /// Files that a run has one of at least.
 const FILES: [&str; 4] = ["training.json", "settings.json", "log.jsonl", "curve.jsonl"];
 
+/// Largest file that becomes part of a page, in bytes.
+const LARGEST_PICTURE: u64 = 4 << 20;
+const CURVE: &str = "curve.svg";
+
 /// Writes `report.html` in the folder of a run, in its current state, and returns its path. Missing files are left out: a run of
-/// another version, or one whose program writes its own `curve.jsonl`, has a page too.
+/// another version, or one whose program writes its own `curve.jsonl`, has a page too. SVG files in the folder are on the page, up to 4 MiB each.
 ///
 /// # Example
 ///
@@ -71,6 +75,10 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
     if !plots.is_empty() {
         page = page.with_heading("Curves").with_pictures(&plots.iter().map(Plot::svg).collect::<Vec<_>>());
     }
+    let pictures = pictures(folder)?;
+    if !pictures.is_empty() {
+        page = page.with_heading("Pictures").with_images(&pictures);
+    }
     page = with_sessions(with_parameters(page, &facts), &facts.sessions);
     for (heading, settings) in [("Settings of the run", &training), ("Settings of the program", &own)] {
         let settings = settings::flat(settings);
@@ -79,6 +87,22 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
         }
     }
     Ok(page)
+}
+
+/// The SVG files that the program has drawn, by name, without the curve, which the page draws itself.
+fn pictures(folder: &Path) -> Result<Vec<(String, String)>, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::io(folder))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let is_picture = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "svg")
+            && path.file_name().is_some_and(|name| name != CURVE)
+            && fs::metadata(path).is_ok_and(|file| file.len() <= LARGEST_PICTURE)
+    };
+    let mut paths: Vec<PathBuf> = paths.filter(is_picture).collect();
+    paths.sort();
+    let read =
+        |path: PathBuf| Some((path.file_stem()?.to_string_lossy().into_owned(), fs::read_to_string(&path).ok()?));
+    Ok(paths.into_iter().filter_map(read).collect())
 }
 
 /// A file of JSON; null if it is none.

@@ -115,3 +115,19 @@ fn a_table_of_several_runs_has_curves() {
         assert!(page.contains(part), "no {part}: {page}");
     }
 }
+
+/// What the program draws into the folder is on the page, as an image: nothing in it becomes HTML.
+#[test]
+fn pictures_of_the_program_are_on_the_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("writes");
+    file("settings.json", "{}");
+    file("policy.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert('1')</script></svg>");
+    file("curve.svg", "<svg>repeated</svg>");
+    file("broken.svg", "\u{0}");
+    fs::write(folder.path().join("bytes.svg"), [0xff, 0xfe]).expect("writes");
+    let path = report::write(folder.path()).expect("written");
+    let page = fs::read_to_string(path).expect("a page");
+    assert!(page.contains("<figcaption>policy</figcaption>") && page.contains("src=\"data:image/svg+xml,%3Csvg xmlns"));
+    assert!(!page.contains("<script") && !page.contains("repeated") && !page.contains("bytes"), "{page}");
+}
