@@ -117,7 +117,7 @@ impl PackedMatrix {
     ///
     /// - Q8_0: an integer `q` of scale `s` moves by `round(u/s + e)` steps, where `e` is the carried rounding error of earlier moves; `carried`
     ///   holds `2¹⁶·e`. An integer at an end of `range` stays.
-    /// - Bf16: `carried` holds the low half of the weight in float32, so that sums are exactly those of float32: 0 at first. A sum that is not
+    /// - Bf16: `carried` holds the low half of the weight in float32, so that it adds up exactly as in float32; 0 at first. A sum that is not
     ///   finite is not made. `range` is not used.
     ///
     /// # Shapes

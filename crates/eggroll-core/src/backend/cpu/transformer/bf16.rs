@@ -313,7 +313,7 @@ mod tests {
         assert!([f32::NAN, -f32::NAN, f32::from_bits(0x7f80_0001)].map(of).iter().all(|value| value.is_nan()));
     }
 
-    /// A bfloat16 and what is carried over are a float32, whose sums are those of float32.
+    /// A bfloat16 and what is carried over are a float32, which adds up as float32 does.
     #[test]
     fn carries_the_low_half_of_float32() {
         let updates = [1e-6, -3.0, 0.7, 1e-3, -1e-3, 2.0, 5.5, -5.9e-39, 1e30, -1e30, 1.0 / 3.0];
