@@ -227,6 +227,7 @@ fn result<M: CausalModel>(
 ) -> serde_json::Value {
     json!({
         "base_accuracy": before.test.accuracy,
+        "base_mean": before.test.mean,
         "test_accuracy": after.test.accuracy,
         "test_well_formed": after.test.well_formed,
         "test_mean": after.test.mean,

@@ -16,7 +16,8 @@ const TITLE: usize = 26;
 /// Shades of each sign.
 const SHADES: i32 = 8;
 
-/// Draws rows of tiles: titles, and matrices `[pixels, units]`. Each row is scaled to its largest value; red is positive, blue negative.
+/// Draws rows of tiles: titles, and matrices `[pixels, units]`. Red is positive, blue negative; in each row, the
+/// largest fiftieth of all values is darkest.
 pub fn draw(path: &Path, [height, width]: [usize; 2], rows: [(&str, Tensor<2>); 2]) -> Result<(), Failure> {
     let (across, down) = (GAP + UNITS * (TILE + GAP), rows.len() * (TITLE + TILE + GAP));
     let mut svg = format!(
@@ -27,11 +28,16 @@ pub fn draw(path: &Path, [height, width]: [usize; 2], rows: [(&str, Tensor<2>); 
     for (row, (title, matrix)) in rows.into_iter().enumerate() {
         let [_, units] = matrix.dims();
         let values: Vec<f32> = matrix.into_data().iter().collect();
-        let largest = values.iter().fold(f32::MIN_POSITIVE, |largest, value| largest.max(value.abs()));
+        let mut sizes: Vec<f32> = values.iter().map(|value| value.abs()).collect();
+        sizes.sort_by(f32::total_cmp);
+        let darkest = sizes[sizes.len() * 49 / 50].max(f32::MIN_POSITIVE);
         let top = row * (TITLE + TILE + GAP);
         writeln!(svg, r#"<text x="{GAP}" y="{}" font-family="sans-serif" font-size="15">{title}</text>"#, top + 18)?;
         for unit in 0..units.min(UNITS) {
-            let shade = |pixel: usize| (values[pixel * units + unit] / largest * SHADES as f32).round() as i32;
+            let shade = |pixel: usize| {
+                (values[pixel * units + unit] / darkest * SHADES as f32).round().clamp(-SHADES as f32, SHADES as f32)
+                    as i32
+            };
             let (left, top, scale) = (GAP + unit * (TILE + GAP), top + TITLE, TILE as f32 / height.max(width) as f32);
             writeln!(svg, r#"<g transform="translate({left} {top}) scale({scale})">"#)?;
             writeln!(svg, r##"<rect width="{width}" height="{height}" fill="#f4f4f4"/>"##)?;

@@ -71,6 +71,23 @@ fn every_example_starts() {
     }
 }
 
+/// One file without a command line.
+const WITHOUT_OPTIONS: [&str; 6] =
+    ["minimal", "cartpole_minimal", "dataloader", "text_generation", "text_generation_backpropagation", "probe_sigma"];
+
+#[test]
+fn help_is_read_at_once() {
+    let place = OutputFolder::new();
+    let is_built = |features: &[String]| features.iter().all(|of| BUILT.contains(&of.as_str()));
+    for (name, features) in examples() {
+        if is_built(&features) && !WITHOUT_OPTIONS.contains(&name.as_str()) {
+            let ended = run(Command::new(example(&name)).arg("--help"), &place);
+            let lines = ended.output.lines().count();
+            assert!(ended.status == 0 && (5..=60).contains(&lines), "{name} --help has {lines} lines: {ended:?}");
+        }
+    }
+}
+
 /// Every command in the table names the features that its example needs, and every example has one.
 #[test]
 fn the_readme_says_how_to_start_every_example() {

@@ -3,6 +3,7 @@
 use super::decoder::Decoder;
 use super::noise::Noise;
 use eggroll_core::transformer::MemberRow;
+use eggroll_core::{ParameterEntry, Role};
 use eggroll_train::{Population, workers};
 use std::ops::Range;
 
@@ -49,7 +50,7 @@ impl MemberTask {
 ///
 /// # Panics
 ///
-/// Panics if an evaluation of the same model is running around this one.
+/// Panics if an evaluation of the same model is running around this one, or if a parameter with noise is not a matrix of this decoder.
 #[track_caller]
 pub(crate) fn run_tasks<D: Decoder, R: Send>(
     decoder: &D,
@@ -60,6 +61,14 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
     let perturbation = population.perturbation();
     perturbation.refuse_nesting();
     let matrices = decoder.matrices();
+    let is_known =
+        |entry: &&ParameterEntry| entry.role == Role::Frozen || matrices.iter().any(|(id, _)| *id == entry.id);
+    if let Some(entry) = perturbation.table.entries().iter().find(|entry| !is_known(entry)) {
+        panic!(
+            "\"{}\" has noise, but is no matrix of this model on the host: pack the model that the population is of, and freeze all but matrices",
+            entry.path
+        );
+    }
     let pools = workers::pools();
     let pairs = population.count() / 2;
     let by_rows = ROWS.div_ceil(2 * rows.max(1));

@@ -147,3 +147,12 @@ fn dense_noise_panics_with_the_parameter() {
     let population = config.try_init(&model).expect("a strategy").ask();
     drop(score_population(&host, &population, Items::Shared(&items(2, 1))));
 }
+
+/// The host would score all members without noise.
+#[test]
+#[should_panic(expected = "is no matrix of this model on the host: pack the model that the population is of")]
+fn noise_of_another_model_is_refused() {
+    let host = HostLlama::new(&model(&config(false, true)), Precision::F32);
+    let population = strategy(&model(&config(false, true)), MEMBERS).ask();
+    drop(score_population(&host, &population, Items::Shared(&items(2, 1))));
+}
