@@ -32,10 +32,13 @@ pub(crate) trait MultiIsaKernel: Sized {
     /// The result of the computation.
     type Output;
     /// Whether there is a form for AVX-512; else that for AVX2 runs.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "a set of x86-64"))]
     const AVX512: bool;
     /// Whether there is a form for AVX-512 with VNNI; else that for AVX-512 runs.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "a set of x86-64"))]
     const VNNI: bool;
     /// Whether there is a form for AVX-512 with BF16; else that for VNNI runs.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "a set of x86-64"))]
     const BF16: bool = false;
     /// Whether there is a form for Advanced SIMD with dot products; else that for Advanced SIMD runs.
     #[cfg(target_arch = "aarch64")]

@@ -41,7 +41,11 @@ impl<'a> Term<'a> {
         assert!((1..=COLUMNS).contains(&width), "columns of a tile");
         Self { t, a, stride, width, shift }
     }
+}
 
+/// What kernels with masks read.
+#[cfg(target_arch = "x86_64")]
+impl<'a> Term<'a> {
     /// `t`, and `A` by the beginning of its rows, `stride` apart: each holds `width` columns.
     #[inline(always)]
     pub(super) fn parts(&self) -> (&'a [i32], *const i8, usize) {
