@@ -10,6 +10,8 @@ use eggroll_examples::options::Given;
 
 /// Members of a chunk on a CPU: small enough for a core's cache, and many chunks are shared out evenly.
 const CPU_CHUNK: usize = 16;
+/// The same of the few members that learn by token.
+const TOKEN_CPU_CHUNK: usize = 4;
 /// `--population` and `--layers` of a model that learns by token, without them: a score for every token says more of a member than more members do.
 const TOKEN_POPULATION: usize = 64;
 const TOKEN_LAYERS: usize = 2;
@@ -43,8 +45,12 @@ impl CharLmSettings {
     }
 
     /// Members that are computed at a time, on a CPU or another device.
-    pub fn chunk(&self, cpu: bool) -> usize {
-        self.chunk.unwrap_or(if cpu { CPU_CHUNK } else { self.population })
+    pub fn chunk(&self, own: &ModelSettings, cpu: bool) -> usize {
+        self.chunk.unwrap_or(match cpu {
+            true if own.by_token() => TOKEN_CPU_CHUNK,
+            true => CPU_CHUNK,
+            false => self.population,
+        })
     }
 
     pub fn integer_model(&self, vocab: usize) -> EggModelConfig {
@@ -132,7 +138,7 @@ impl CharLmSettings {
             .with_credit(if own.by_token() { own.credit } else { Credit::Mean })
             .with_population_size(self.population)
             .with_noise_source(source)
-            .with_chunk_size(self.chunk(cpu))
+            .with_chunk_size(self.chunk(own, cpu))
             .with_seed(self.seed)
     }
 }

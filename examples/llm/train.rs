@@ -174,6 +174,7 @@ impl LlmRun<'_> {
             .metric_valid(ScalarMetric::new(SCORE));
         let training = args.observers.watch(training);
         let mut lessons = TaskLessons::new(settings, limits, &task, leads.then_some(*folder), interrupter);
+        eggroll_examples::trace::section("training");
         let stop = match finetune.train(training, &mut lessons) {
             Err(error) if sharing::is_stop(&error) => return Ok(Ending::Stopped),
             stop => stop?,

@@ -2,6 +2,7 @@
 
 use super::decoder::Decoder;
 use super::noise::Noise;
+use eggroll_core::profile::{self, Component};
 use eggroll_core::transformer::MemberRow;
 use eggroll_core::{ParameterEntry, Role};
 use eggroll_train::{Population, workers};
@@ -60,6 +61,7 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
 ) -> Vec<R> {
     let perturbation = population.perturbation();
     perturbation.refuse_nesting();
+    let _span = profile::span(Component::Fitness, 0);
     let matrices = decoder.matrices();
     let is_known =
         |entry: &&ParameterEntry| entry.role == Role::Frozen || matrices.iter().any(|(id, _)| *id == entry.id);
@@ -77,11 +79,14 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
     let each = even.min(by_rows).min(by_noise).max(1);
     let Range { start, end } = population.range();
     let tasks: Vec<_> = (start..end).step_by(2 * each).map(|first| first..end.min(first + 2 * each)).collect();
+    let waiting = profile::waiting();
     let results = workers::map(pools, &tasks, |members| {
+        let _span = profile::span(Component::Fitness, 0);
         let pairs: Vec<u32> = (members.start / 2..members.end / 2).map(|pair| pair as u32).collect();
         let noise = Some(Noise::draw(perturbation, &matrices, &pairs));
         run(&MemberTask { members: members.clone(), first: members.start, noise })
     });
+    drop(waiting);
     population.note_used(&matrices.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     results
 }

@@ -165,7 +165,10 @@ impl Population {
         }
         let size = self.chunk_size(Self::CORE_BYTES, workers.len()).min(even);
         self.check_memory(size, workers.len().min((self.members - head).div_ceil(size)));
-        let chunks = self.chunks(head, size);
+        let chunks = match self.chunk_size {
+            Some(_) => self.chunks(head, size),
+            None => self.even_chunks(head, size, workers.len()),
+        };
         let waiting = profile::waiting();
         results.extend(workers::map(workers, &chunks, evaluate));
         drop(waiting);

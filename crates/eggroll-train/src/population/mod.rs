@@ -103,6 +103,15 @@ impl Population {
         (start + skipped..end).step_by(size).map(chunk).collect()
     }
 
+    /// The members but for the first `skipped`, in nearly equal chunks of at most `size`: as many for each core, so that none waits for the last.
+    fn even_chunks(&self, skipped: usize, size: usize, cores: usize) -> Vec<MemberChunk> {
+        let Range { start, end } = self.range();
+        let pairs = (end - start - skipped) / 2;
+        let count = pairs.div_ceil(size / 2).next_multiple_of(cores).min(pairs);
+        let edge = |chunk: usize| start + skipped + 2 * (pairs * chunk / count);
+        (0..count).map(|chunk| MemberChunk { first: edge(chunk), count: edge(chunk + 1) - edge(chunk) }).collect()
+    }
+
     /// Runs `episodes` for chunks of members, side by side on all cores for a model in host memory. An episode has many forwards under
     /// the same noise, which is held if memory allows. Returns the rows of all chunks, in the order of their members.
     ///
