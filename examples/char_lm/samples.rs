@@ -58,7 +58,7 @@ impl Samples {
         let mut svg = format!(
             r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 940 {height}" width="940" height="{height}">
 <rect width="940" height="{height}" fill="#fff"/>
-<g font-family="monospace" font-size="13" xml:space="preserve">
+<g font-family="monospace" font-size="13" style="white-space:pre">
 <text x="8" y="{LINE}">generation   bits   what the model writes</text>
 "##
         );
