@@ -58,15 +58,16 @@ impl Samples {
         let mut svg = format!(
             r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 940 {height}" width="940" height="{height}">
 <rect width="940" height="{height}" fill="#fff"/>
-<g font-family="monospace" font-size="13" style="white-space:pre">
-<text x="8" y="{LINE}">generation   bits   what the model writes</text>
+<g font-family="monospace" font-size="13">
 "##
         );
-        for (line, Sample { generation, bits_per_byte, text }) in self.lines.iter().enumerate() {
-            let text = text.replace('&', "&amp;").replace('<', "&lt;");
-            let y = (line + 2) * LINE;
-            writeln!(svg, r#"<text x="8" y="{y}">{generation:>10}  {bits_per_byte:>5.2}   {text}</text>"#)
-                .expect("text");
+        // Spaces that stay where they are.
+        let line = |text: String| text.replace(' ', "\u{a0}").replace('&', "&amp;").replace('<', "&lt;");
+        let title = line("generation   bits   what the model writes".to_owned());
+        writeln!(svg, r#"<text x="8" y="{LINE}">{title}</text>"#).expect("text");
+        for (number, Sample { generation, bits_per_byte, text }) in self.lines.iter().enumerate() {
+            let text = line(format!("{generation:>10}  {bits_per_byte:>5.2}   {text}"));
+            writeln!(svg, r#"<text x="8" y="{}">{text}</text>"#, (number + 2) * LINE).expect("text");
         }
         svg.push_str("</g>\n</svg>\n");
         svg

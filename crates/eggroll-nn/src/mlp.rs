@@ -70,7 +70,8 @@ impl Mlp {
     ///
     /// # Shapes
     ///
-    /// - input: `[..., d_input]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - input: `[..., d_input]`; inside `evaluate` the first axis is `members · rows`, member-major: rows that all members share go through
+    ///   `members.repeat`
     /// - output: `[..., d_output]`
     ///
     /// # Panics

@@ -164,11 +164,15 @@ fn bfloat16_learns_as_float32() {
     let floats = |seed: u64, steps: usize| -> Vec<f32> {
         let settings = settings().with_precision(Precision::Bf16).with_seed(seed);
         let mut finetune: Finetune<Llama> = settings.init(Pretrained::open(&path).unwrap()).unwrap();
-        (0..steps).for_each(|_| drop(finetune.learn(Items::Shared(&items())).unwrap()));
+        for _ in 0..steps {
+            finetune.learn(Items::Shared(&items())).unwrap();
+        }
         finetune.model().tensors().flat_map(|(_, _, values)| values).collect()
     };
     let mut halves = open(&path, settings());
-    (0..10).for_each(|_| drop(halves.learn(Items::Shared(&items())).unwrap()));
+    for _ in 0..10 {
+        halves.learn(Items::Shared(&items())).unwrap();
+    }
     let tuned = folder.path().join("tuned.gguf");
     halves.save_gguf(&tuned).unwrap();
     let tuned: Finetune<Llama> = settings().init(Pretrained::open(&tuned).unwrap()).unwrap();
