@@ -40,6 +40,9 @@ pub(crate) trait MultiIsaKernel: Sized {
     /// Whether there is a form for AVX-512 with BF16; else that for VNNI runs.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "a set of x86-64"))]
     const BF16: bool = false;
+    /// Whether there is a form for AMX; else that for BF16 runs.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "a set of x86-64"))]
+    const AMX: bool = false;
     /// Whether there is a form for Advanced SIMD with dot products; else that for Advanced SIMD runs.
     #[cfg(target_arch = "aarch64")]
     const DOT: bool = false;
@@ -56,6 +59,12 @@ pub(crate) trait MultiIsaKernel: Sized {
     unsafe fn avx512_bf16(self) -> Self::Output {
         // SAFETY: a processor that has this set has VNNI.
         unsafe { self.avx512_vnni() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn amx(self) -> Self::Output {
+        // SAFETY: a processor that has this set has BF16.
+        unsafe { self.avx512_bf16() }
     }
     #[cfg(target_arch = "aarch64")]
     unsafe fn neon(self) -> Self::Output;
@@ -149,6 +158,13 @@ pub(crate) fn dispatch_multi_isa<F: MultiIsaKernel>(forms: F) -> F::Output {
 /// The processor must have it ([`InstructionSet::available`]).
 #[inline]
 pub(crate) unsafe fn dispatch_forms_on<F: MultiIsaKernel>(set: InstructionSet, forms: F) -> F::Output {
+    // AMX is assembly, which needs no feature.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma")]
+    unsafe fn amx<F: MultiIsaKernel>(forms: F) -> F::Output {
+        // SAFETY: the caller's set has these features.
+        unsafe { forms.amx() }
+    }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma")]
     unsafe fn avx512_bf16<F: MultiIsaKernel>(forms: F) -> F::Output {
@@ -189,17 +205,25 @@ pub(crate) unsafe fn dispatch_forms_on<F: MultiIsaKernel>(set: InstructionSet, f
     unsafe {
         match set {
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Bf16 if F::BF16 => avx512_bf16(forms),
+            InstructionSet::Amx if F::AMX => amx(forms),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni if F::VNNI => avx512_vnni(forms),
+            InstructionSet::Amx | InstructionSet::Avx512Bf16 if F::BF16 => avx512_bf16(forms),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni | InstructionSet::Avx512 if F::AVX512 => {
+            InstructionSet::Amx | InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni if F::VNNI => {
+                avx512_vnni(forms)
+            }
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Amx | InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni | InstructionSet::Avx512
+                if F::AVX512 =>
+            {
                 avx512(forms)
             }
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni | InstructionSet::Avx512 | InstructionSet::Avx2 => {
-                avx2(forms)
-            }
+            InstructionSet::Amx
+            | InstructionSet::Avx512Bf16
+            | InstructionSet::Avx512Vnni
+            | InstructionSet::Avx512
+            | InstructionSet::Avx2 => avx2(forms),
             #[cfg(target_arch = "aarch64")]
             InstructionSet::NeonDot if F::DOT => neon_dot(forms),
             #[cfg(target_arch = "aarch64")]

@@ -23,6 +23,9 @@ pub enum InstructionSet {
     /// AVX-512 with VNNI and BF16, for products of bfloat16 too.
     #[cfg(target_arch = "x86_64")]
     Avx512Bf16,
+    /// AMX next to all of these, for products of language models on Linux.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
     /// Advanced SIMD, 4 lanes.
     #[cfg(target_arch = "aarch64")]
     Neon,
@@ -54,6 +57,9 @@ impl InstructionSet {
                     sets.push(Self::Avx512Vnni);
                     if is_x86_feature_detected!("avx512bf16") {
                         sets.push(Self::Avx512Bf16);
+                        if super::amx::is_usable() {
+                            sets.push(Self::Amx);
+                        }
                     }
                 }
             }
@@ -82,6 +88,8 @@ impl InstructionSet {
             Self::Avx512Vnni => "avx512vnni",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Bf16 => "avx512bf16",
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx => "amx",
             #[cfg(target_arch = "aarch64")]
             Self::Neon => "neon",
             #[cfg(target_arch = "aarch64")]
@@ -96,7 +104,7 @@ impl InstructionSet {
     pub fn of_floats(&self) -> Self {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni | Self::Avx512Bf16 => Self::Avx512,
+            Self::Avx512Vnni | Self::Avx512Bf16 | Self::Amx => Self::Avx512,
             #[cfg(target_arch = "aarch64")]
             Self::NeonDot => Self::Neon,
             other => *other,
@@ -104,7 +112,7 @@ impl InstructionSet {
     }
 
     /// The instruction set that kernels run on: the preferred one of [`available`](Self::available), or the one that the
-    /// environment variable `EGGROLL_INSTRUCTION_SET` names. Its names are `portable`, `avx2`, `avx512`, `avx512vnni`, `avx512bf16`,
+    /// environment variable `EGGROLL_INSTRUCTION_SET` names. Its names are `portable`, `avx2`, `avx512`, `avx512vnni`, `avx512bf16`, `amx`,
     /// `neon`, `neondot` and `simd128`.
     ///
     /// # Panics

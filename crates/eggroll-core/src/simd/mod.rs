@@ -6,6 +6,8 @@
 //! Products of bfloat16, whose sums differ between processors, are outside of it.
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;

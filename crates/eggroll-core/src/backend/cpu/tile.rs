@@ -24,7 +24,7 @@ pub(crate) struct Tile {
 
 impl Tile {
     /// An empty tile.
-    pub(crate) fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { values: [0.0; MAX_ROWS * MAX_COLUMNS], stride: MAX_COLUMNS }
     }
 

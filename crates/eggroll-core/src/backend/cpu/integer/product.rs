@@ -104,29 +104,46 @@ impl Packed {
     /// The processor must have the instruction set.
     #[inline(always)]
     pub(super) unsafe fn tile<S: IntegerSimd>(&self, x: &[u8], panel: usize, sums: &mut Tile) {
-        // SAFETY: by this function's contract.
-        unsafe { self.tile_of::<S>(x, self.row_bytes(), panel, sums) }
+        let stride = self.row_bytes();
+        let (x, lines, corrections) = self.operands(x, stride, 1, panel);
+        // SAFETY: the processor has the instruction set by this function's contract; the operands were cut to the rows and the steps.
+        unsafe { S::tile(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), corrections, sums) };
     }
 
-    /// [`tile`](Self::tile) of the beginnings of longer rows, `stride` bytes apart.
+    /// [`tile`](Self::tile) of tiles one below the other, of the beginnings of longer rows, `stride` bytes apart.
     ///
     /// # Safety
     ///
-    /// As [`tile`](Self::tile).
+    /// As [`tile`](Self::tile), and after [`IntegerSimd::begin_tiles`].
     #[inline(always)]
-    pub(in crate::backend::cpu) unsafe fn tile_of<S: IntegerSimd>(
+    pub(in crate::backend::cpu) unsafe fn tiles_of<S: IntegerSimd>(
         &self,
         x: &[u8],
         stride: usize,
         panel: usize,
-        sums: &mut Tile,
+        sums: &mut [Tile],
     ) {
-        assert!(stride >= self.row_bytes(), "rows of a product of integers");
-        let x = &x[..(ROWS - 1) * stride + self.row_bytes()];
-        let lines = &self.lines[panel * self.steps..][..self.steps];
-        let corrections = &self.corrections[panel];
-        // SAFETY: the processor has the instruction set by this function's contract; `x` was cut to the rows, and `lines` to the steps.
-        unsafe { S::tile(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), corrections, sums) };
+        let (x, lines, corrections) = self.operands(x, stride, sums.len(), panel);
+        // SAFETY: the processor has the instruction set by this function's contract; the operands were cut to the rows and the steps.
+        unsafe { S::tiles(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), corrections, sums) };
+    }
+
+    /// Rows of tiles, and what they are multiplied by.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are fewer rows, or they are shorter than the matrix is deep.
+    #[inline(always)]
+    fn operands<'a>(
+        &'a self,
+        x: &'a [u8],
+        stride: usize,
+        tiles: usize,
+        panel: usize,
+    ) -> (&'a [u8], &'a [Int8Line], &'a Sums) {
+        assert!(stride >= self.row_bytes() && tiles > 0, "rows of a product of integers");
+        let x = &x[..(tiles * ROWS - 1) * stride + self.row_bytes()];
+        (x, &self.lines[panel * self.steps..][..self.steps], &self.corrections[panel])
     }
 }
 

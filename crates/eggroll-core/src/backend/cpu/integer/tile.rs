@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 
 /// Rows of a tile.
 pub(in crate::backend::cpu) const ROWS: usize = 8;
+/// Tiles that a product takes at a time.
+pub(in crate::backend::cpu) const TILES: usize = 4;
 /// Columns of a tile: two vectors of AVX-512.
 pub(in crate::backend::cpu) const COLUMNS: usize = 32;
 /// What turns signed values into the unsigned ones that products take; corrected by the sums of columns.

@@ -7,7 +7,7 @@ use super::matrix::Matrix;
 use super::quantized::Quantized;
 use super::rows::PackedRows;
 use crate::backend::cpu::dots::{DotRows, Out, dots};
-use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, dispatch_mixed};
+use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, TILES, dispatch_mixed};
 use crate::backend::cpu::tile::{Epilogue, Strided, Tile, TileArea, multiply};
 use crate::simd::Simd;
 
@@ -130,26 +130,37 @@ unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(
     x: &Quantized,
     finish: &mut MatrixEpilogue,
 ) {
-    let mut sums: integer::Tile = [[0; integer::COLUMNS]; integer::ROWS];
-    let mut tile = Tile::new();
+    let mut sums: [integer::Tile; TILES] = [[[0; integer::COLUMNS]; integer::ROWS]; TILES];
+    let mut tiles = [const { Tile::new() }; TILES];
     let (first, size) = (&blocks[0].packed, x.form().size());
+    // SAFETY: by this function's contract; no code of others runs before the end.
+    unsafe { I::begin_tiles() };
     for panel in 0..first.panels() {
-        for row in (0..rows).step_by(integer::ROWS) {
-            // SAFETY: by this function's contract.
-            unsafe {
-                for (index, Int8 { packed, scales }) in blocks.iter().enumerate() {
-                    packed.tile_of::<I>(&x.bytes[row * x.stride + index * size..], x.stride, panel, &mut sums);
-                    let x = &x.scales[index * x.rows() + row..][..integer::ROWS];
-                    tile.take_integers::<S, { integer::ROWS }>(&sums, x, &scales[panel], index > 0);
+        for row in (0..rows).step_by(TILES * integer::ROWS) {
+            let count = (rows - row).div_ceil(integer::ROWS).min(TILES);
+            let (sums, tiles) = (&mut sums[..count], &mut tiles[..count]);
+            for (index, Int8 { packed, scales }) in blocks.iter().enumerate() {
+                // SAFETY: by this function's contract; tiles have begun.
+                unsafe { packed.tiles_of::<I>(&x.bytes[row * x.stride + index * size..], x.stride, panel, sums) };
+                let x = &x.scales[index * x.rows() + row..][..count * integer::ROWS];
+                for ((tile, sums), x) in tiles.iter_mut().zip(sums.iter()).zip(x.chunks_exact(integer::ROWS)) {
+                    // SAFETY: by this function's contract.
+                    unsafe { tile.take_integers::<S, { integer::ROWS }>(sums, x, &scales[panel], index > 0) };
                 }
+            }
+            for (index, tile) in tiles.iter().enumerate() {
+                let row = row + index * integer::ROWS;
                 let place = TileArea {
                     row,
                     rows: integer::ROWS.min(rows - row),
                     column: panel * integer::COLUMNS,
                     columns: first.width(panel),
                 };
-                finish.finish::<S>(place, &tile);
+                // SAFETY: by this function's contract; the place lies inside the product.
+                unsafe { finish.finish::<S>(place, tile) };
             }
         }
     }
+    // SAFETY: by this function's contract.
+    unsafe { I::end_tiles() };
 }

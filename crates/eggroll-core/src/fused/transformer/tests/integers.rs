@@ -90,7 +90,7 @@ fn round_as_documented() {
     for shape in SHAPES {
         let weight = inputs(shape[0] * shape[1], 1);
         let packed = PackedMatrix::new(&weight, shape, Precision::Int8);
-        for rows in [1, 7, 8, 9, 15] {
+        for rows in [1, 7, 8, 9, 15, 32, 75] {
             let x = inputs(rows * shape[0], 2);
             let found = multiply(&packed, &activations(Precision::Int8, &x, shape[0]), None);
             let worst = worst(&found, &emulated(&x, &weight, shape));

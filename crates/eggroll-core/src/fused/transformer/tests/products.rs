@@ -132,14 +132,14 @@ fn adds_to_what_is_there() {
 fn rows_do_not_know_each_other() {
     for (precision, shape) in Precision::ALL.into_iter().flat_map(|p| SHAPES.map(|s| (p, s))) {
         let packed = PackedMatrix::new(&inputs(shape[0] * shape[1], 1), shape, precision);
-        let (factors, rows) = (factors(3, shape, 3), members(31, 3));
+        let (factors, rows) = (factors(3, shape, 3), members(39, 3));
         let x = inputs(rows.len() * shape[0], 2);
         let of = |range: std::ops::Range<usize>| {
             let x = activations(precision, &x[range.start * shape[0]..range.end * shape[0]], shape[0]);
             bits(&multiply(&packed, &x, Some((&factors, &rows[range]))))
         };
-        let all = of(0..31);
-        for range in (0..31).map(|row| row..row + 1).chain([0..7, 3..11, 5..14, 16..31]) {
+        let all = of(0..39);
+        for range in (0..39).map(|row| row..row + 1).chain([0..7, 3..11, 5..14, 16..31, 1..33, 5..39]) {
             let found = of(range.clone());
             assert_eq!(found, all[range.start * shape[1]..range.end * shape[1]], "{precision} {shape:?} {range:?}");
         }

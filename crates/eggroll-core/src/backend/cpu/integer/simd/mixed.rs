@@ -5,7 +5,7 @@ use super::loops::IntegerSimd;
 use super::neon_dot::NeonDot;
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
-use super::{avx2::Avx2, vnni::Vnni};
+use super::{amx::Amx, avx2::Avx2, vnni::Vnni};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 use crate::simd::{self, MultiIsaKernel, Simd, dispatch_multi_isa};
@@ -31,6 +31,7 @@ impl<K: MixedKernel> MultiIsaKernel for Mixed<K> {
     type Output = ();
     const AVX512: bool = true;
     const VNNI: bool = true;
+    const AMX: bool = true;
     #[cfg(target_arch = "aarch64")]
     const DOT: bool = true;
 
@@ -56,6 +57,12 @@ impl<K: MixedKernel> MultiIsaKernel for Mixed<K> {
     unsafe fn avx512_vnni(self) {
         // SAFETY: the processor has the instruction set by the trait's contract, and with it AVX-512.
         unsafe { self.0.run::<simd::Avx512, Vnni>() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn amx(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract, and with it AVX-512.
+        unsafe { self.0.run::<simd::Avx512, Amx>() }
     }
     #[cfg(target_arch = "aarch64")]
     #[inline(always)]

@@ -1,6 +1,8 @@
 //! Integer kernels and the instruction sets that they run on, all exact.
 
 #[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -106,7 +108,7 @@ mod tests {
             // SAFETY: the set is one of those that the processor has.
             unsafe { dispatch_forms_on(set, OfIntegers(FormName(&mut form))) };
             let expected = match set.name() {
-                "avx512vnni" | "avx512bf16" => "Vnni",
+                "avx512vnni" | "avx512bf16" | "amx" => "Vnni",
                 "avx512" | "avx2" => "Avx2",
                 "neondot" => "NeonDot",
                 _ => "Portable",
