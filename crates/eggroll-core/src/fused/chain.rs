@@ -30,7 +30,8 @@ pub struct Chain {
 
 /// How a layer's noise is drawn.
 struct LayerDraw {
-    key: NoiseKey,
+    /// `None` without noise.
+    key: Option<NoiseKey>,
     elements: usize,
     bias: Option<LayerBias>,
 }
@@ -53,23 +54,34 @@ impl Chain {
     /// The chain of `layers` under `perturbation`, if it can run on the host: float32 weights with drawn low-rank or dense noise. Reads the parameters to the
     /// host.
     pub fn new(perturbation: &Perturbation, layers: &[ChainLayer]) -> Option<Self> {
-        if layers.is_empty() {
-            return None;
-        }
-        let traced = profile::enabled();
-        let mut chain = Self { layers: Vec::new(), draws: Vec::new(), noise_len: 0, parameters: Vec::new(), traced };
-        layers.iter().try_for_each(|layer| chain.push(perturbation, layer))?;
-        Some(chain)
+        let mut chain = Self::empty();
+        layers.iter().try_for_each(|layer| chain.push_perturbed(perturbation, layer))?;
+        (!layers.is_empty()).then_some(chain)
     }
 
-    fn push(&mut self, perturbation: &Perturbation, layer: &ChainLayer) -> Option<()> {
+    /// The chain of `layers` as they are, if it can run on the host: float32 weights. Its slots hold the biases: any pair can be drawn into them.
+    pub fn of_model(layers: &[ChainLayer]) -> Option<Self> {
+        let mut chain = Self::empty();
+        for layer in layers {
+            let bias = match layer.bias {
+                None => None,
+                Some(bias) => Some(LayerBias { values: floats(bias.val())?, noise: None }),
+            };
+            let none = ChainNoise::LowRank { rank: 0, b: chain.noise_len, a: chain.noise_len };
+            chain.push(layer, LayerDraw { key: None, elements: 0, bias }, (none, 0.0))?;
+        }
+        (!layers.is_empty()).then_some(chain)
+    }
+
+    fn empty() -> Self {
+        let (layers, draws, parameters) = (Vec::new(), Vec::new(), Vec::new());
+        Self { layers, draws, noise_len: 0, parameters, traced: profile::enabled() }
+    }
+
+    fn push_perturbed(&mut self, perturbation: &Perturbation, layer: &ChainLayer) -> Option<()> {
         let drawn = |noise: &ParameterNoise| noise.source.is_stream();
         let noise = perturbation.noise_of(layer.weight).filter(drawn)?;
-        let weight = layer.weight.val();
-        let [d_input, d_output] = weight.dims();
-        if self.layers.last().is_some_and(|before| before.d_output != d_input) {
-            return None;
-        }
+        let [d_input, d_output] = layer.weight.val().dims();
         let at = self.noise_len;
         let (elements, scale, of_weight) = match noise.role {
             Role::LowRank { rank } => {
@@ -83,7 +95,6 @@ impl Chain {
             }
             Role::Sparse | Role::Frozen => return None,
         };
-        self.noise_len += elements;
         self.parameters.push(layer.weight.id);
         let bias = match layer.bias {
             None => None,
@@ -94,18 +105,29 @@ impl Chain {
                 Some(LayerBias { values: floats(bias.val())?, noise: dense })
             }
         };
-        let biases = bias.is_some().then_some(self.noise_len);
-        self.noise_len += if bias.is_some() { 2 * d_output } else { 0 };
+        self.push(layer, LayerDraw { key: Some(noise.key), elements, bias }, (of_weight, scale))
+    }
+
+    /// Appends a layer whose noise begins at the end of the slots' noise.
+    fn push(&mut self, layer: &ChainLayer, draw: LayerDraw, (noise, scale): (ChainNoise, f32)) -> Option<()> {
+        let weight = layer.weight.val();
+        let [d_input, d_output] = weight.dims();
+        if self.layers.last().is_some_and(|before| before.d_output != d_input) {
+            return None;
+        }
+        self.noise_len += draw.elements;
+        let biases = draw.bias.is_some().then_some(self.noise_len);
+        self.noise_len += if draw.bias.is_some() { 2 * d_output } else { 0 };
         self.layers.push(ChainSlices {
             d_input,
             d_output,
             packed: packed(&floats(weight)?, d_input, d_output),
-            noise: of_weight,
+            noise,
             scale,
             biases,
             activation: layer.activation,
         });
-        self.draws.push(LayerDraw { key: noise.key, elements, bias });
+        self.draws.push(draw);
         Some(())
     }
 
@@ -143,7 +165,9 @@ impl Chain {
         let mut rest = &mut buffers.noise[slot as usize * self.noise_len..][..self.noise_len];
         for (draw, layer) in self.draws.iter().zip(&self.layers) {
             let (weight, after) = rest.split_at_mut(draw.elements);
-            fill_noise(draw.key, pair, 0, weight);
+            if let Some(key) = draw.key {
+                fill_noise(key, pair, 0, weight);
+            }
             let (biases, after) = after.split_at_mut(if draw.bias.is_some() { 2 * layer.d_output } else { 0 });
             if let Some(bias) = &draw.bias {
                 let slice = match bias.noise {

@@ -110,7 +110,8 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         self.outcome(&self.rows(population, policy))
     }
 
-    /// Runs episodes of the model without noise: none where 0 are asked for.
+    /// Runs episodes of the model without noise: none where 0 are asked for. A chain of layers runs fused too; its outputs are those of Burn's products but for
+    /// rounding.
     ///
     /// # Panics
     ///

@@ -11,7 +11,7 @@ use super::policy::Policy;
 use super::runner::{EpisodePlan, Runner};
 use crate::{EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
 use burn::tensor::{DType, Device, Tensor};
-use eggroll_core::{counters, profile};
+use eggroll_core::{counters, profile, scope};
 use eggroll_train::{MemberChunk, Population};
 
 impl RolloutConfig {
@@ -42,16 +42,27 @@ impl RolloutConfig {
         Ok(Rollouts::new(self.clone(), environment, self.normalize_observations, size))
     }
 
+    /// On the host without tensors; `population` is `None` for the model as it is.
     #[track_caller]
     fn fused<E: TensorEnvironment, P: Policy>(
         &self,
         plan: &EpisodePlan<'_, E>,
-        population: &Population,
+        population: Option<&Population>,
         policy: &P,
     ) -> Option<Vec<f32>> {
-        let fused = self.fused && plan.environment.has_host_form() && population.perturbation().table.is_on_host();
+        let on_host = match population {
+            Some(population) => population.perturbation().table.is_on_host(),
+            None => !scope::is_active(), // a scope perturbs tensors
+        };
+        let fused = self.fused && plan.environment.has_host_form() && on_host;
         eggroll_core::with_host_kernels! {
-            { if fused { super::fused::run(self, plan, population, policy) } else { None } }
+            {
+                match population {
+                    _ if !fused => None,
+                    Some(population) => super::fused::run(self, plan, population, policy),
+                    None => super::fused::run_model(self, plan, policy),
+                }
+            }
             else { let _ = (fused, policy); None }
         }
     }
@@ -87,7 +98,7 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
 
     #[track_caller]
     fn rows<P: Policy>(&self, plan: &EpisodePlan<'_, E>, population: &Population, policy: &P) -> Vec<f32> {
-        if let Some(rows) = self.fused(plan, population, policy) {
+        if let Some(rows) = self.fused(plan, Some(population), policy) {
             return rows;
         }
         if self.fused
@@ -104,7 +115,8 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
 
     #[track_caller]
     fn rows_of_model<P: Policy>(&self, plan: &EpisodePlan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
-        let fused = if self.fused { on_device::run(self, plan, None, policy, device) } else { None };
+        let on_device = || if self.fused { on_device::run(self, plan, None, policy, device) } else { None };
+        let fused = self.fused(plan, None, policy).or_else(on_device);
         fused.unwrap_or_else(|| TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len()))
     }
 }
