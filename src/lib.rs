@@ -75,8 +75,8 @@ pub mod prelude {
     pub use burn::prelude::*;
     pub use burn::tensor::activation;
     pub use eggroll_core::{
-        BaselineSubtractionConfig, CustomNoiser, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig,
-        OpenEsConfig, QEggrollConfig, Role, SparseConfig,
+        BaselineSubtractionConfig, CustomNoiser, EggrollConfig, NoiseDistribution, NoiseSourceConfig, Noiser,
+        NoiserConfig, OpenEsConfig, QEggrollConfig, Role, SparseConfig,
     };
     #[cfg(feature = "nats")]
     pub use eggroll_nats as nats;
@@ -85,7 +85,7 @@ pub mod prelude {
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     #[cfg(feature = "rl")]
-    pub use eggroll_rl::{ActionSpace, EpisodeKey, TensorEnvironment};
+    pub use eggroll_rl::{ActionHead, ActionSpace, EpisodeKey, TensorEnvironment};
     #[cfg(feature = "rl")]
     pub use eggroll_rl::{EvaluationConfig, Policy, RolloutConfig, Rollouts, feed_forward};
     #[cfg(feature = "run")]
@@ -95,6 +95,7 @@ pub mod prelude {
     pub use eggroll_train::{
         ClipUpConfig, Credit, CustomShaping, CustomSigma, EvolutionStrategy, EvolutionStrategyConfig, Fitness,
         FitnessShaping, GenerationReport, GradientScale, GradientTransform, IntegerAdamWConfig, IntegerMuonConfig,
-        MemberChunk, NoiseScale, OptimizerConfig, ParameterGradient, Population, RateScale, SigmaSchedule,
+        MemberChunk, MuonAdamWConfig, NoiseScale, OptimizerConfig, ParameterGradient, Population, RateScale,
+        SigmaSchedule,
     };
 }

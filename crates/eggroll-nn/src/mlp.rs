@@ -79,10 +79,27 @@ impl Mlp {
     /// As [`Linear::forward`].
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let last = self.layers.len() - 1;
-        self.layers.iter().enumerate().fold(input, |x, (index, layer)| {
-            let y = layer.forward(x);
-            if index == last { y } else { activate(&self.activation, y) }
-        })
+        self.after_first(self.layers[0].forward(input))
+    }
+
+    /// Applies the network to rows that all members share, as [`Linear::forward_shared`]; outside `evaluate` the same as
+    /// [`forward`](Self::forward).
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[rows, ..., d_input]`
+    /// - output: `[members · rows, ..., d_output]` inside `evaluate`, member-major; `[rows, ..., d_output]` outside
+    ///
+    /// # Panics
+    ///
+    /// As [`Linear::forward_shared`].
+    #[track_caller]
+    pub fn forward_shared<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        self.after_first(self.layers[0].forward_shared(input))
+    }
+
+    #[track_caller]
+    fn after_first<const D: usize>(&self, y: Tensor<D>) -> Tensor<D> {
+        self.layers[1..].iter().fold(y, |y, layer| layer.forward(activate(&self.activation, y)))
     }
 }

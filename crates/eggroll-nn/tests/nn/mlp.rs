@@ -26,11 +26,15 @@ fn equals_linear_layers_and_members() {
         let x = uniform([MEMBERS * ROWS, 5], 1, &device);
         let [first, second, third] = [0, 1, 2].map(|layer| burn::nn::Linear::from(model.layers[layer].clone()));
         let plain = third.forward(second.forward(first.forward(x.clone()).tanh()).tanh());
-        assert_eq!(model.forward(x.clone()).into_data(), plain.into_data());
+        assert_eq!(model.forward(x.clone()).into_data(), plain.clone().into_data());
+        assert_eq!(model.forward_shared(x.clone()).into_data(), plain.into_data());
         for noiser in noisers() {
             let scope = perturbation(&model, &noiser, &[]);
             let alone = |member, model: Mlp| model.forward(rows_of(&x, member));
             assert_members(("mlp", LAYER), &model, &scope, || model.forward(x.clone()), alone);
+            let shared = rows_of(&x, 0);
+            let alone = |_, model: Mlp| model.forward(shared.clone());
+            assert_members(("mlp", LAYER), &model, &scope, || model.forward_shared(shared.clone()), alone);
         }
     }
 }
