@@ -32,18 +32,18 @@ pub struct GenerationReport {
     pub stepped: bool,
 }
 
-/// In one line, as `generation 12: fitness mean 0.412, best 0.655, worst 0.1, sigma 0.02, learning rate 0.002`: the twelfth, whose
+/// In one line, as `generation 12: fitness 0.4120 (0.1000 to 0.6550), sigma 0.02, rate 0.002`: mean, worst and best of the twelfth, whose
 /// [`generation`](GenerationReport::generation) is 11.
 impl fmt::Display for GenerationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(4);
         write!(
             f,
-            "generation {}: fitness mean {:.digits$}, best {:.digits$}, worst {:.digits$}, sigma {}, learning rate {}",
+            "generation {}: fitness {:.digits$} ({:.digits$} to {:.digits$}), sigma {}, rate {}",
             self.generation + 1,
             shown(self.fitness_mean, digits),
-            shown(self.fitness_best, digits),
             shown(self.fitness_worst, digits),
+            shown(self.fitness_best, digits),
             Rounded(self.sigma),
             Rounded(self.learning_rate)
         )?;
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn as_a_line() {
         let line = report(vec![1.0, f32::NAN, -3.0]).to_string();
-        let expected = "generation 4: fitness mean -1.0000, best 1.0000, worst -3.0000, sigma 0.5, learning rate 0.25, 1 not finite, \
+        let expected = "generation 4: fitness -1.0000 (-3.0000 to 1.0000), sigma 0.5, rate 0.25, 1 not finite, \
                         no step: all fitness is equal";
         assert_eq!(line, expected);
         let line = report(vec![-0.0, -0.000_01]).to_string();
-        assert!(line.starts_with("generation 4: fitness mean 0.0000, best 0.0000, worst 0.0000, "), "{line}");
+        assert!(line.starts_with("generation 4: fitness 0.0000 (0.0000 to 0.0000), "), "{line}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl fmt::Display for ParameterCredit {
             Self::Parts { acts_later: false } => f.write_str("by part"),
             Self::Parts { acts_later: true } => f.write_str("by part, with later steps"),
             Self::Span { rows } => write!(f, "by part, onto the span of its {rows} rows"),
-            Self::Mean { because } => write!(f, "from the mean: {because}"),
+            Self::Mean { because } => write!(f, "from the mean ({because})"),
         }
     }
 }

@@ -88,8 +88,8 @@ fn layers_of_other_rows_learn_from_the_mean() {
     assert!(distance(&a, &b) > 0.01, "canary");
     let found = credits(&model, |population| by_row(&model, population));
     let expected = "by part: [\"first.weight\"]\n\
-                    from the mean: a vector: by part the same: [\"first.bias\", \"pooled.bias\"]\n\
-                    from the mean: it was given 1 rows for 3 parts: [\"pooled.weight\"]";
+                    from the mean (a vector: by part the same): [\"first.bias\", \"pooled.bias\"]\n\
+                    from the mean (it was given 1 rows for 3 parts): [\"pooled.weight\"]";
     assert_eq!(found, expected);
 }
 
@@ -144,7 +144,7 @@ fn rows_of_single_members_are_not_projected_onto() {
     let fitness = score(&slices, 2);
     assert!(slices.credits(&fitness).to_string().contains("different rows"), "of slices");
     for (each, expected) in
-        [(1, "from the mean: members were given different rows"), (2, "different rows"), (16, "by part")]
+        [(1, "from the mean (members were given different rows)"), (2, "different rows"), (16, "by part")]
     {
         let found = credits(&model, |population| score(population, each));
         assert!(found.contains(expected), "{each}: {found}");
@@ -227,7 +227,7 @@ fn every_layer_with_rows_learns_by_part() {
 fn rows_of_something_else_learn_from_the_mean() {
     let device = Device::flex();
     let linear = LinearConfig::new(8, 6).with_bias(false).init(&device);
-    let mixed = "from the mean: scores of other parts depend on a part's rows: [\"weight\"]";
+    let mixed = "from the mean (scores of other parts depend on a part's rows): [\"weight\"]";
     let (sequences, steps) = (3, 4);
     let x = sines(sequences * steps * 8).reshape([1, sequences * steps, 8]);
     // Rows with time first, scores with sequences first.
@@ -281,7 +281,7 @@ fn rows_of_something_else_learn_from_the_mean() {
         })
     };
     let found = credits(&attention, both_ways);
-    assert!(found.contains("depend on a part's rows: [\"key.weight\", \"value.weight\"]"), "{found}");
+    assert!(found.contains("depend on a part's rows): [\"key.weight\", \"value.weight\"]"), "{found}");
     assert!(found.contains("by part: [\"query.weight\", \"output.weight\"]"), "{found}");
 }
 
@@ -289,7 +289,7 @@ fn rows_of_something_else_learn_from_the_mean() {
 #[test]
 fn rows_are_looked_at_until_they_are_known() {
     let device = Device::flex();
-    let mixed = "from the mean: scores of other parts depend on a part's rows: ";
+    let mixed = "from the mean (scores of other parts depend on a part's rows): ";
     let layer = |d_input, d_output| LinearConfig::new(d_input, d_output).with_bias(false).init(&device);
     let mut model = (layer(8, 6), layer(6, 1));
     model.1.weight = Param::from_tensor(Tensor::zeros([6, 1], &device));
@@ -321,7 +321,7 @@ fn rows_are_looked_at_until_they_are_known() {
     };
     let mut strategy = config(Credit::Auto).init(&positions);
     for (images, expected) in
-        [(3, "from the mean: it was given 4 rows for 3 parts: "), (3, "from the mean: it was given"), (2, mixed)]
+        [(3, "from the mean (it was given 4 rows for 3 parts): "), (3, "from the mean (it was given"), (2, mixed)]
     {
         let population = strategy.ask();
         let fitness = placed(&positions, &population, images);
@@ -345,7 +345,7 @@ fn rows_that_only_later_scores_depend_on_belong_to_them() {
             if shift { Tensor::cat(vec![zeros, y.slice_dim(2, 0..3)], 2) } else { y + drawn }
         })
     };
-    let mixed = "from the mean: scores of other parts depend on a part's rows: [\"weight\"]";
+    let mixed = "from the mean (scores of other parts depend on a part's rows): [\"weight\"]";
     assert_eq!(credits(&linear, |population| score(population, true, false)), mixed);
     assert_eq!(credits(&linear, |population| score(population, false, true)), "by part: [\"weight\"]");
 }
@@ -365,7 +365,7 @@ fn rows_of_another_draw_learn_from_the_mean() {
         })
     };
     assert!(!credits(&model, |population| score(&model, population, false)).contains("mean"), "canary");
-    let redrawn = "from the mean: its rows are others in every call of the closure: [\"0.weight\", \"1.weight\"]";
+    let redrawn = "from the mean (its rows are others in every call of the closure): [\"0.weight\", \"1.weight\"]";
     let mut strategy = config(Credit::Auto).init(&model);
     let population = strategy.ask();
     let fitness = score(&model, &population, true);
