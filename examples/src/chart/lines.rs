@@ -1,8 +1,7 @@
 //! Curves.
 
-use super::scale::{AxisScale, bounds, padded};
+use super::scale::{Axis, AxisScale, bounds, padded};
 use super::{Area, Color, Drawn, Picture};
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::Color as _;
 use std::ops::Range;
@@ -10,7 +9,7 @@ use std::ops::Range;
 const GREY: RGBColor = RGBColor(120, 120, 120);
 const FONT: &str = "sans-serif";
 
-type Canvas<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Canvas<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
 /// Where the names of curves stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -217,7 +216,7 @@ impl Picture for LineChart {
             .margin(if small { 12 } else { 15 })
             .x_label_area_size(if small { 38 } else { 45 })
             .y_label_area_size(if small { 62 } else { 70 })
-            .build_cartesian_2d(x.clone(), y.clone())?;
+            .build_cartesian_2d(Axis::new(&self.scales[0], x.clone()), Axis::new(&self.scales[1], y.clone()))?;
         let lengths = [&x, &y].map(|range| range.end - range.start);
         let [x_label, y_label] = [0, 1].map(|axis| move |place: &f64| self.scales[axis].label(*place, lengths[axis]));
         let marks = match &self.scales[0] {

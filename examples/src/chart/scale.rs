@@ -1,5 +1,9 @@
 //! Axes: where a value stands, and what is written below it.
 
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::types::RangedCoordf64;
+use std::ops::Range;
+
 /// How values lie along an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AxisScale {
@@ -48,7 +52,8 @@ impl AxisScale {
             Self::Linear => rounded(place, digits(place, length / MARKS)),
             Self::Log => {
                 let number = 10f64.powf(place);
-                rounded(number, digits(number, number * (10f64.powf(length / MARKS) - 1.0)))
+                let label = |number: f64| rounded(number, digits(number, number * (10f64.powf(length / MARKS) - 1.0)));
+                if number < 1e6 { label(number) } else { label(number / 1e6) + "M" }
             }
             Self::Names(names) => {
                 let index = place.round();
@@ -56,6 +61,46 @@ impl AxisScale {
                 names.get(index as usize).filter(|_| named).cloned().unwrap_or_default()
             }
         }
+    }
+}
+
+/// An axis in places.
+pub(super) struct Axis {
+    places: RangedCoordf64,
+    /// Where marks stand, if not at equal distances.
+    marks: Vec<f64>,
+}
+
+impl Axis {
+    pub(super) fn new(scale: &AxisScale, range: Range<f64>) -> Self {
+        let decades = range.end - range.start;
+        let digits: &[f64] = match decades {
+            // So short that marks at equal distances fit better, or so long that powers of ten would.
+            _ if *scale != AxisScale::Log || !(0.7..8.0).contains(&decades) => &[],
+            ..1.5 => &[1.0, 2.0, 5.0],
+            ..5.0 => &[1.0, 3.0],
+            _ => &[1.0],
+        };
+        let powers = range.start.floor() as i32..=range.end.ceil() as i32;
+        let marks = powers.flat_map(|power| digits.iter().map(move |digit| f64::from(power) + digit.log10()));
+        Self { marks: marks.filter(|mark| range.contains(mark)).collect(), places: range.into() }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, place: &f64, limit: (i32, i32)) -> i32 {
+        self.places.map(place, limit)
+    }
+
+    fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
+        if self.marks.is_empty() { self.places.key_points(hint) } else { self.marks.clone() }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.places.range()
     }
 }
 
@@ -100,6 +145,7 @@ mod tests {
         }
         assert_eq!(short(-0.123_45), "-0.1235");
         assert_eq!(AxisScale::Log.label(-3.0, 2.0), "0.001");
+        assert_eq!(AxisScale::Log.label(7.5, 3.0), "31.62M");
         assert_eq!(AxisScale::Names(vec!["a".into(), "b".into()]).label(1.0, 1.0), "b");
     }
 
@@ -122,6 +168,21 @@ mod tests {
         let (low, high) = padded((sigma - 3e-18, sigma + 1e-9), 0.06);
         assert!(low < 0.0185 && high > 0.0215, "{low} {high}");
         assert!(padded((0.985_1, 0.985_3), 0.0) == (0.985_1, 0.985_3));
+    }
+
+    /// Marks of a logarithmic axis stand at numbers that one would say.
+    #[test]
+    fn marks_of_logarithms() {
+        let labels = |low: f64, high: f64| {
+            let axis = Axis::new(&AxisScale::Log, low.log10()..high.log10());
+            let marks = axis.key_points(10);
+            marks.into_iter().map(|mark| AxisScale::Log.label(mark, high.log10() - low.log10())).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(0.19, 60.0), ["0.3", "1", "3", "10", "30"]);
+        assert_eq!(labels(7_600.0, 3.3e7), ["10000", "30000", "100000", "300000", "1M", "3M", "10M", "30M"]);
+        assert_eq!(labels(0.012, 0.21), ["0.02", "0.05", "0.1", "0.2"]);
+        assert_eq!(labels(1e-3, 1e4).len(), 7);
+        assert!(labels(0.02, 0.021).len() > 3);
     }
 
     /// Plotters does not end on a range of no length.
