@@ -34,8 +34,8 @@ pub(crate) fn attention(query: &[i8], keys: &[i8], values: &[i8], sizes: Attenti
 struct AttentionScratch {
     /// Keys of a head as panels of a product: `[panels, d / 4, COLUMNS, 4]`
     keys: Vec<i8>,
-    /// `128·Σ k`, what the offset of the queries adds to scores: `[panels]`
-    corrections: Vec<Sums>,
+    /// `−128·Σ k`: scores begin with what the offset of the queries will add: `[panels]`
+    starts: Vec<Sums>,
     /// Values of a head: `[pairs of positions, d, 2]`
     values: Vec<i16>,
     /// Queries of a tile, unsigned.
@@ -84,7 +84,7 @@ impl AttentionSequence<'_> {
         let AttentionSizes { steps, context, heads, .. } = self.sizes;
         let (width, at, shift) = (heads * d, head * d, attention_shift(d));
         self.scratch.pack(self.keys, self.values, width, at, d);
-        let AttentionScratch { keys, corrections, values, queries, scores, weights, sums } = &mut *self.scratch;
+        let AttentionScratch { keys, starts, values, queries, scores, weights, sums } = &mut *self.scratch;
         let (bytes, padded, sums) = (d.next_multiple_of(4), context.next_multiple_of(COLUMNS), &mut sums[..d]);
         for first in (0..steps).step_by(ROWS) {
             let rows = ROWS.min(steps - first);
@@ -98,7 +98,7 @@ impl AttentionSequence<'_> {
                 let queries = &queries[..ROWS * bytes];
                 // SAFETY: the processor has the instruction set by this function's contract; there are whole tiles and panels.
                 unsafe {
-                    S::tile(queries.as_ptr(), bytes, bytes / 4, lines.as_ptr(), &corrections[panel], &mut tile);
+                    S::tile(queries.as_ptr(), bytes, bytes / 4, lines.as_ptr(), &starts[panel], &mut tile);
                 }
                 for (r, sums) in tile.iter().enumerate().take(rows) {
                     scores[r * padded + panel * COLUMNS..][..COLUMNS].copy_from_slice(sums);
@@ -127,7 +127,7 @@ impl AttentionScratch {
         // Zeros where nothing is written.
         self.keys.clear();
         self.keys.resize(panels * steps4 * LINE, 0);
-        self.corrections.resize(panels, [0; COLUMNS]);
+        self.starts.resize(panels, [0; COLUMNS]);
         self.values.clear();
         self.values.resize(padded * d, 0);
         self.queries.clear();
@@ -148,7 +148,7 @@ impl AttentionScratch {
             for (four, line) in key.chunks(4).zip(lines.chunks_exact_mut(LINE)) {
                 line[4 * column..][..four.len()].copy_from_slice(four);
             }
-            self.corrections[panel][column] = correction(key);
+            self.starts[panel][column] = -correction(key);
         }
         for (to, pair) in self.values.chunks_exact_mut(2 * d).zip(values.chunks(2 * width)) {
             let (first, second) = (&pair[at..at + d], pair.get(width + at..width + at + d));

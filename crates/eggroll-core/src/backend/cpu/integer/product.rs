@@ -9,8 +9,8 @@ use std::slice::ChunksExact;
 /// A matrix of int8 in panels of [`COLUMNS`] columns, `[panels, steps, COLUMNS, 4]`, padded with zeros.
 pub(in crate::backend::cpu) struct Packed {
     lines: Vec<Int8Line>,
-    /// `128·Σ_k w[k][c]`, what the offset of the rows adds.
-    corrections: Vec<Sums>,
+    /// `−128·Σ_k w[k][c]`: sums begin with what the offset of the rows will add.
+    starts: Vec<Sums>,
     depth: usize,
     /// Four rows each.
     pub(super) steps: usize,
@@ -26,27 +26,27 @@ impl Packed {
     pub(in crate::backend::cpu) fn new<'a>(depth: usize, columns: usize, row: impl Fn(usize) -> &'a [i8]) -> Self {
         let (steps, panels) = (depth.div_ceil(4), columns.div_ceil(COLUMNS));
         let lines = vec![Int8Line([[0; 4]; COLUMNS]); steps * panels];
-        let mut packed = Self { lines, corrections: vec![[0; COLUMNS]; panels], depth, steps, columns };
+        let mut packed = Self { lines, starts: vec![[0; COLUMNS]; panels], depth, steps, columns };
         dispatch(Pack { packed: &mut packed, row });
         packed
     }
 
     #[inline(always)]
     fn pack<'a>(&mut self, row: impl Fn(usize) -> &'a [i8]) {
-        let Self { lines, corrections, depth, steps, columns } = self;
+        let Self { lines, starts, depth, steps, columns } = self;
         let (depth, steps, columns) = (*depth, *steps, *columns);
         let zeros = vec![0; columns];
         for step in 0..steps {
             let rows: [&[i8]; 4] =
                 std::array::from_fn(|k| if 4 * step + k < depth { row(4 * step + k) } else { &zeros });
-            for (panel, corrections) in corrections.iter_mut().enumerate() {
+            for (panel, starts) in starts.iter_mut().enumerate() {
                 let part = panel * COLUMNS..columns.min((panel + 1) * COLUMNS);
                 let [r0, r1, r2, r3] = rows.map(|row| load(&row[part.clone()]));
                 let line = &mut lines[panel * steps + step].0;
                 for c in 0..COLUMNS {
                     line[c] = [r0[c], r1[c], r2[c], r3[c]];
                     let sum = i16::from(r0[c]) + i16::from(r1[c]) + i16::from(r2[c]) + i16::from(r3[c]);
-                    corrections[c] += 128 * i32::from(sum);
+                    starts[c] -= 128 * i32::from(sum);
                 }
             }
         }
@@ -71,7 +71,7 @@ impl Packed {
     /// Sets the integer of a row and column.
     pub(in crate::backend::cpu) fn set(&mut self, row: usize, column: usize, value: i8) {
         let place = &mut self.lines[column / COLUMNS * self.steps + row / 4].0[column % COLUMNS][row % 4];
-        self.corrections[column / COLUMNS][column % COLUMNS] += 128 * (i32::from(value) - i32::from(*place));
+        self.starts[column / COLUMNS][column % COLUMNS] -= 128 * (i32::from(value) - i32::from(*place));
         *place = value;
     }
 
@@ -89,7 +89,7 @@ impl Packed {
     }
 
     pub(in crate::backend::cpu) fn panels(&self) -> usize {
-        self.corrections.len()
+        self.starts.len()
     }
 
     /// Columns of a panel that exist.
@@ -105,9 +105,9 @@ impl Packed {
     #[inline(always)]
     pub(super) unsafe fn tile<S: IntegerSimd>(&self, x: &[u8], panel: usize, sums: &mut Tile) {
         let stride = self.row_bytes();
-        let (x, lines, corrections) = self.operands(x, stride, 1, panel);
+        let (x, lines, starts) = self.operands(x, stride, 1, panel);
         // SAFETY: the processor has the instruction set by this function's contract; the operands were cut to the rows and the steps.
-        unsafe { S::tile(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), corrections, sums) };
+        unsafe { S::tile(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), starts, sums) };
     }
 
     /// [`tile`](Self::tile) of tiles one below the other, of the beginnings of longer rows, `stride` bytes apart.
@@ -123,9 +123,9 @@ impl Packed {
         panel: usize,
         sums: &mut [Tile],
     ) {
-        let (x, lines, corrections) = self.operands(x, stride, sums.len(), panel);
+        let (x, lines, starts) = self.operands(x, stride, sums.len(), panel);
         // SAFETY: the processor has the instruction set by this function's contract; the operands were cut to the rows and the steps.
-        unsafe { S::tiles(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), corrections, sums) };
+        unsafe { S::tiles(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), starts, sums) };
     }
 
     /// Rows of tiles, and what they are multiplied by.
@@ -143,7 +143,7 @@ impl Packed {
     ) -> (&'a [u8], &'a [Int8Line], &'a Sums) {
         assert!(stride >= self.row_bytes() && tiles > 0, "rows of a product of integers");
         let x = &x[..(tiles * ROWS - 1) * stride + self.row_bytes()];
-        (x, &self.lines[panel * self.steps..][..self.steps], &self.corrections[panel])
+        (x, &self.lines[panel * self.steps..][..self.steps], &self.starts[panel])
     }
 }
 

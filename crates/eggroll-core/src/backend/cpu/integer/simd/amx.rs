@@ -11,9 +11,9 @@ pub(super) struct Amx;
 
 impl IntegerSimd for Amx {
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile) {
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut Tile) {
         // SAFETY: by the trait's contract; a processor with AMX has VNNI.
-        unsafe { Vnni::tile(x, stride, steps, panel, corrections, out) };
+        unsafe { Vnni::tile(x, stride, steps, panel, starts, out) };
     }
 
     #[inline(always)]
@@ -29,16 +29,15 @@ impl IntegerSimd for Amx {
     }
 
     #[inline(always)]
-    unsafe fn tiles(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut [Tile]) {
+    unsafe fn tiles(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut [Tile]) {
         const { assert!(TILES * ROWS == amx::ROWS) };
         if out.len() != TILES || steps == 0 || !steps.is_multiple_of(amx::STEPS) {
             // SAFETY: by the trait's contract; a processor with AMX has VNNI.
-            return unsafe { Vnni::tiles(x, stride, steps, panel, corrections, out) };
+            return unsafe { Vnni::tiles(x, stride, steps, panel, starts, out) };
         }
-        let first = corrections.map(i32::wrapping_neg);
         let out = out.as_flattened_mut().as_flattened_mut().as_mut_ptr();
         // SAFETY: by the trait's contract; tiles have begun, rows and steps were checked.
-        unsafe { amx::integers(x, stride, steps, panel, first.as_ptr(), out) };
+        unsafe { amx::integers(x, stride, steps, panel, starts.as_ptr(), out) };
     }
 
     #[inline(always)]

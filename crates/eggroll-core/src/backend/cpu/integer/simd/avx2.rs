@@ -11,7 +11,7 @@ pub(super) struct Avx2;
 
 impl IntegerSimd for Avx2 {
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile) {
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut Tile) {
         /// Lanes of a vector of sums.
         const LANES: usize = 8;
         /// Rows and vectors that fit into registers, with the two halves of the weights.
@@ -21,10 +21,8 @@ impl IntegerSimd for Avx2 {
             let low_bytes = _mm256_set1_epi16(0xff);
             for row in (0..ROWS).step_by(BLOCK[0]) {
                 for vector in (0..COLUMNS / LANES).step_by(BLOCK[1]) {
-                    let first = corrections.as_ptr().add(LANES * vector).cast::<__m256i>();
-                    let zero = _mm256_setzero_si256();
-                    let start = [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))];
-                    let mut sums = [[_mm256_sub_epi32(zero, start[0]), _mm256_sub_epi32(zero, start[1])]; 4];
+                    let first = starts.as_ptr().add(LANES * vector).cast::<__m256i>();
+                    let mut sums = [[_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))]; 4];
                     for step in 0..steps {
                         let w = panel.add(step * LINE + 4 * LANES * vector).cast::<__m256i>();
                         let w = [_mm256_loadu_si256(w), _mm256_loadu_si256(w.add(1))];

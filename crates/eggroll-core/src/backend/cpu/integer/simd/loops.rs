@@ -10,9 +10,9 @@ use crate::backend::cpu::integer::tile::{ROWS, Scale, Sums, Term, Terms, Tile, T
 ///
 /// Every method requires that the processor has the instruction set, and pointers that hold what the method reads.
 pub(crate) trait IntegerSimd: Copy {
-    /// `out[r][c] = Σ_k x[r][k]·w[k][c] − corrections[c]` (wrapping) for `steps` times four values of `k`: `x` is unsigned, its rows
-    /// `stride` bytes apart; `panel` holds `[steps, COLUMNS, 4]`; `corrections` are `128·Σ_k w[k][c]`.
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile);
+    /// `out[r][c] = starts[c] + Σ_k x[r][k]·w[k][c]` (wrapping) for `steps` times four values of `k`: `x` is unsigned, its rows
+    /// `stride` bytes apart; `panel` holds `[steps, COLUMNS, 4]`; `starts` are `−128·Σ_k w[k][c]`.
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut Tile);
 
     /// Before the first [`tiles`](Self::tiles). Until [`end_tiles`](Self::end_tiles) the thread runs no code of others.
     #[inline(always)]
@@ -24,10 +24,10 @@ pub(crate) trait IntegerSimd: Copy {
 
     /// [`tile`](Self::tile) of tiles one below the other.
     #[inline(always)]
-    unsafe fn tiles(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut [Tile]) {
+    unsafe fn tiles(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut [Tile]) {
         for (index, out) in out.iter_mut().enumerate() {
             // SAFETY: by the trait's contract.
-            unsafe { Self::tile(x.add(index * ROWS * stride), stride, steps, panel, corrections, out) };
+            unsafe { Self::tile(x.add(index * ROWS * stride), stride, steps, panel, starts, out) };
         }
     }
 

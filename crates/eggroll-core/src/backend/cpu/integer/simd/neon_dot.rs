@@ -32,7 +32,7 @@ unsafe fn dot_bytes(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_
 
 impl IntegerSimd for NeonDot {
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, _corrections: &Sums, out: &mut Tile) {
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, _starts: &Sums, out: &mut Tile) {
         /// Lanes of a vector of sums.
         const LANES: usize = 4;
         /// Rows and vectors that fit into registers.

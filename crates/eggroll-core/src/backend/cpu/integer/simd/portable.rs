@@ -10,8 +10,8 @@ pub(super) struct Portable;
 
 impl IntegerSimd for Portable {
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile) {
-        *out = [corrections.map(|correction| -correction); ROWS];
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut Tile) {
+        *out = [*starts; ROWS];
         for step in 0..steps {
             // SAFETY: by the trait's contract.
             let w = unsafe { &*panel.add(step * LINE).cast::<[[i8; 4]; COLUMNS]>() };

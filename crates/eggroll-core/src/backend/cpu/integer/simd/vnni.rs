@@ -52,13 +52,11 @@ impl IntegerSimd for Vnni {
     }
 
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile) {
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut Tile) {
         // SAFETY: by the trait's contract.
         unsafe {
-            let first = corrections.as_ptr().cast::<__m512i>();
-            let zero = _mm512_setzero_si512();
-            let start = [_mm512_loadu_si512(first), _mm512_loadu_si512(first.add(1))];
-            let mut sums = [[_mm512_sub_epi32(zero, start[0]), _mm512_sub_epi32(zero, start[1])]; ROWS];
+            let first = starts.as_ptr().cast::<__m512i>();
+            let mut sums = [[_mm512_loadu_si512(first), _mm512_loadu_si512(first.add(1))]; ROWS];
             for step in 0..steps {
                 let w = panel.add(step * LINE).cast::<__m512i>();
                 let w = [_mm512_loadu_si512(w), _mm512_loadu_si512(w.add(1))];
