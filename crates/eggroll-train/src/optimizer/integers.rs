@@ -60,9 +60,8 @@ impl<O: Optimizer> Optimizer for Integers<O> {
         // Vectors do not decay.
         let decays = D > 1 && self.weight_decay > 0.0;
         let sum = if decays { sum - weight.clone() * (rate * self.weight_decay) } else { sum };
-        // 1, 0 or −1.
-        let up = sum.clone().greater_equal_scalar(0.5).float();
-        let unit = up - sum.clone().lower_equal_scalar(-0.5).float();
+        // 1 from one half on, −1 from minus one half on, else 0.
+        let unit = (sum.clone() * 2.0).trunc().clamp(-1.0, 1.0);
         let moved = (weight + unit.clone()).clamp(-INT8_LIMIT, INT8_LIMIT);
         (moved, steps.map(|steps| IntegersState { steps, rest: sum - unit }))
     }
