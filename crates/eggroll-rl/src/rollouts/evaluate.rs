@@ -110,8 +110,8 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         self.outcome(&self.rows(population, policy))
     }
 
-    /// Runs episodes of the model without noise: none where 0 are asked for. A chain of layers runs fused too; its outputs are those of Burn's products but for
-    /// rounding.
+    /// Runs episodes of the model without noise: none where 0 are asked for. A chain of layers runs fused too: it rounds otherwise than Burn's
+    /// products.
     ///
     /// # Panics
     ///
