@@ -72,7 +72,7 @@ const SECONDS: f64 = 600.0;
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct LlmSettings {
-    /// words (positive or negative?), conciseness, countdown, guess, or sft (--data).
+    /// words (positive or negative?), conciseness, countdown, dialogue, or sft (--data).
     #[arg(long, value_enum, default_value_t = TaskName::Words, hide_possible_values = true)]
     pub task: TaskName,
     /// words: lines of word, tab and valence. sft: lines of {"prompt", "completion"} (.jsonl), or of text. Last tenth: test; before it: dev.
@@ -143,8 +143,8 @@ pub enum TaskName {
     Conciseness,
     /// An equation of given numbers: a reward of what the model writes.
     Countdown,
-    /// Guess a number in two turns: the program replies how far the first guess is off.
-    Guess,
+    /// Is a word positive or negative? Asked again if the answer is not one word: a reward of two turns.
+    Dialogue,
     /// The likelihood of your own texts (--data).
     Sft,
 }
@@ -227,7 +227,7 @@ impl LlmArgs {
                 &["max-tokens", "temperature", "answers", "best-of"],
                 "with the tasks words and sft, which write nothing",
             ),
-            TaskName::Conciseness | TaskName::Countdown | TaskName::Guess => Ok(()),
+            TaskName::Conciseness | TaskName::Countdown | TaskName::Dialogue => Ok(()),
         }
     }
 

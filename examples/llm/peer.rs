@@ -1,6 +1,7 @@
 //! llama.cpp on the same file.
 
 use crate::args::LlmSettings;
+use eggroll::run::print_line;
 use eggroll_examples::Failure;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -41,12 +42,20 @@ impl LlamaCpp {
 
     pub fn measure(&self) -> Result<LlamaCppSpeed, Failure> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).to_string();
-        let output =
-            Command::new(&self.python).arg(&self.script).arg(&self.model).args(["--threads", &threads]).output()?;
+        let run = |options: &[&str]| {
+            let mut command = Command::new(&self.python);
+            command.arg(&self.script).arg(&self.model).args(["--threads", &threads]).args(options).output()
+        };
+        let mut output = run(&[])?;
+        if output.status.code().is_none() {
+            print_line!("llama.cpp: {}; again with weights in the file's order", output.status);
+            output = run(&["--no-extra-buffers"])?;
+        }
         if !output.status.success() {
             let error = String::from_utf8_lossy(&output.stderr);
-            let last = error.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no error message").to_owned();
-            return Err(format!("{}: {last}", self.script.display()).into());
+            let last = error.lines().rfind(|line| !line.trim().is_empty());
+            let reason = last.map_or_else(|| output.status.to_string(), str::to_owned);
+            return Err(format!("{}: {reason}", self.script.display()).into());
         }
         Ok(serde_json::from_slice(&output.stdout).map_err(|error| format!("{}: {error}", self.script.display()))?)
     }

@@ -8,7 +8,7 @@ use eggroll::run::data_digest;
 use eggroll_examples::Failure;
 use eggroll_examples::tasks::conciseness::{self, Conciseness};
 use eggroll_examples::tasks::countdown::{self, CountdownReward, Problem};
-use eggroll_examples::tasks::guess::{self, GuessReward};
+use eggroll_examples::tasks::dialogue::{self, DialogueReward};
 use eggroll_examples::tasks::{Example, Grade, GradedReward, Splits, sft, words};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -58,9 +58,9 @@ impl LlmTask {
                     .try_map(|prompts| prompts.iter().map(in_chat).collect::<Result<_, Error>>())?;
                 Self::Reward { splits, reward: reward(settings.task)?, sampling, warm_up: Vec::new() }
             }
-            TaskName::Guess => {
-                let question = finetune.chat(guess::QUESTION)?.question;
-                let splits = guess::prompts(&question, &finetune.chat_reply(guess::REPLY)?);
+            TaskName::Dialogue => {
+                let reply = finetune.chat_reply(dialogue::REPLY)?;
+                let splits = dialogue::prompts(&data, |question| finetune.chat(question), &reply)?;
                 Self::Reward { splits, reward: reward(settings.task)?, sampling, warm_up: Vec::new() }
             }
             TaskName::Countdown => {
@@ -187,7 +187,7 @@ pub fn reward(task: TaskName) -> Result<Box<dyn GradedReward>, Failure> {
     match task {
         TaskName::Conciseness => Ok(Box::new(Conciseness)),
         TaskName::Countdown => Ok(Box::new(CountdownReward)),
-        TaskName::Guess => Ok(Box::new(GuessReward)),
+        TaskName::Dialogue => Ok(Box::new(DialogueReward)),
         TaskName::Words | TaskName::Sft => {
             Err("the tasks words and sft have no reward: their scores are likelihoods".into())
         }

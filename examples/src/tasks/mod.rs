@@ -6,12 +6,12 @@
 //! | [`sft`] | the likelihood of the completion | a text, or a file of JSON lines |
 //! | [`conciseness`] | a reward: replies as long as the reference | 10 short questions |
 //! | [`countdown`] | a reward: an expression with a given value | generated problems |
-//! | [`guess`] | a reward of two turns: a number, found by what the program replies | the numbers from 1 to 20 |
+//! | [`dialogue`] | a reward of two turns: one word, asked again by the program | the file of [`words`] |
 
 mod arithmetic;
 pub mod conciseness;
 pub mod countdown;
-pub mod guess;
+pub mod dialogue;
 mod lines;
 mod random;
 pub mod sft;

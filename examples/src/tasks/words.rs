@@ -38,32 +38,37 @@ const STRONGEST: f32 = 4.0;
 ///
 /// The file, the line, what was found and what was expected.
 pub fn examples(path: &Path) -> Result<Splits<Example>, Failure> {
+    words(path)?.try_map(|words| Ok(words.iter().map(Word::example).collect()))
+}
+
+/// The words behind [`examples`], in the same splits.
+pub(super) fn words(path: &Path) -> Result<Splits<Word>, Failure> {
     let mut words = read(path, parse)?;
     SplitMix64::new(SEED).shuffle(&mut words);
     let train = words.split_off(2 * HELD_OUT);
     let dev = words.split_off(HELD_OUT);
     let (positive, negative) = train.into_iter().partition::<Vec<_>, _>(|word| word.is_positive);
     let kinds = [positive, negative].into_iter().filter(|kind| !kind.is_empty());
-    let examples = |words: Vec<Word>| -> Vec<Example> { words.iter().map(Word::example).collect() };
-    Ok(Splits { train: kinds.map(examples).collect(), dev: examples(dev), test: examples(words) })
+    Ok(Splits { train: kinds.collect(), dev, test: words })
 }
 
 /// A word and its sentiment.
-struct Word {
+pub(super) struct Word {
     word: String,
-    is_positive: bool,
+    pub(super) is_positive: bool,
     line: usize,
 }
 
 impl Word {
+    pub(super) fn question(&self) -> String {
+        format!("Is the word \"{}\" positive or negative?", self.word)
+    }
+
     /// In ChatML, the chat format of Qwen and SmolLM2, without a system message, and with the start of the reply.
     fn example(&self) -> Example {
-        let Self { word, is_positive, line } = self;
-        let prompt = format!(
-            "<|im_start|>user\nIs the word \"{word}\" positive or negative?<|im_end|>\n<|im_start|>assistant\nIt is"
-        );
-        let completion = if *is_positive { " positive" } else { " negative" };
-        Example { prompt, completion: completion.into(), line: *line }
+        let prompt = format!("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\nIt is", self.question());
+        let completion = if self.is_positive { " positive" } else { " negative" };
+        Example { prompt, completion: completion.into(), line: self.line }
     }
 
     fn parse(line: usize, content: &str) -> Option<Self> {
