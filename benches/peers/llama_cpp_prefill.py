@@ -16,7 +16,19 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument(
+        "--no-extra-buffers", action="store_true", help="weights in the file's order: where llama.cpp's code for AMX dies (SIGILL)"
+    )
     arguments = parser.parse_args()
+    if arguments.no_extra_buffers:
+        defaults = llama_cpp.llama_model_default_params
+
+        def without_extra_buffers():
+            parameters = defaults()
+            parameters.use_extra_bufts = False
+            return parameters
+
+        llama_cpp.llama.llama_cpp.llama_model_default_params = without_extra_buffers
     model = llama_cpp.Llama(
         arguments.model,
         n_ctx=1024,
@@ -43,6 +55,7 @@ def main():
     print(json.dumps({
         "version": llama_cpp.__version__,
         "threads": arguments.threads,
+        "extra_buffers": not arguments.no_extra_buffers,
         "prefill": statistics.median(prefill),
         "generation": statistics.median(generation),
     }))
