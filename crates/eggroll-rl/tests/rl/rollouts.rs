@@ -1,6 +1,6 @@
 //! Rollouts: fused against tensors, chunks, heads, normalization, reads to the host, policies that remember.
 
-use burn::module::Module;
+use burn::module::{Lora, Module};
 use burn::nn::activation::ActivationConfig;
 use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
@@ -213,16 +213,20 @@ fn running_statistics_are_the_same_fused_and_give_the_next_generation() {
 }
 
 /// A model without noise gives the same episodes fused and on tensors, however many there are: but for the rounding of Burn's products, which actions
-/// of CartPole do not have.
+/// of CartPole do not have, and which grows while a pendulum swings.
 #[test]
 fn models_run_fused_as_on_tensors() {
-    fn equal<E: TensorEnvironment + Clone>(environment: &E, config: &RolloutConfig, rounding: f32) {
-        let policy = mlp(environment, ActivationConfig::Tanh);
+    fn equal<E: TensorEnvironment + Clone>(
+        environment: &E,
+        policy: &Mlp,
+        config: &RolloutConfig,
+        rounding: f32,
+    ) -> Vec<f32> {
         let [fused, tensors] = [true, false].map(|fused| {
             let mut rollouts = config.clone().with_fused(fused).init(environment.clone()).expect("valid");
             [1, 7, 57, 130].map(|count| {
                 let found =
-                    rollouts.evaluate_model(&policy, &EvaluationConfig::new(count).with_seed(2), &Device::flex());
+                    rollouts.evaluate_model(policy, &EvaluationConfig::new(count).with_seed(2), &Device::flex());
                 rollouts.update_normalizer(&found);
                 found
             })
@@ -234,12 +238,19 @@ fn models_run_fused_as_on_tensors() {
             }
         }
         assert!(fused[3].returns().windows(2).any(|pair| (pair[0] / pair[1] - 1.0).abs() > 100.0 * rounding), "canary");
+        fused[3].returns().to_vec()
     }
+    let cart = mlp(&CartPole::new(), ActivationConfig::Tanh);
+    let pendulum = mlp(&Pendulum::new(), ActivationConfig::Tanh);
     for config in [RolloutConfig::new(), config_of(true), RolloutConfig::new().with_action_repeat(3)] {
-        equal(&CartPole::new(), &config, 0.0);
-        equal(&CartPole::new(), &config.clone().with_head(ActionHead::Sampled), 0.0);
-        equal(&Pendulum::new(), &config, 1e-6);
+        equal(&CartPole::new(), &cart, &config, 0.0);
+        equal(&CartPole::new(), &cart, &config.clone().with_head(ActionHead::Sampled), 0.0);
+        equal(&Pendulum::new(), &pendulum, &config, 1e-4);
     }
+    // An adapter is part of the weight.
+    let adapted = fixed(pendulum.clone().apply_lora(Lora::new(2, 0.5)));
+    let of = |policy: &Mlp| equal(&Pendulum::new(), policy, &RolloutConfig::new(), 1e-4);
+    assert_ne!(of(&adapted), of(&pendulum));
 }
 
 #[test]
