@@ -136,7 +136,10 @@ impl ChainSlices {
     #[inline(always)]
     unsafe fn project<S: Simd>(&self, noise: &SlotNoise, x: &[f32], t: &mut [f32]) {
         let (rows, width) = (noise.rows, self.t_width());
-        let mut row = if width == 0 { rows.len() } else { 0 }; // without noise there is nothing to project onto
+        if width == 0 {
+            return; // without noise there is nothing to project onto
+        }
+        let mut row = 0;
         while row < rows.len() {
             let slot = rows[row].slot;
             let run = rows[row..].iter().take(MAX_RUN).take_while(|next| next.slot == slot).count();

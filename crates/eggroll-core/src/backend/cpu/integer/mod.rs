@@ -23,6 +23,6 @@ pub(crate) use noise::{NoiseSlice, VectorSlices, noise};
 pub(super) use product::Packed;
 pub(crate) use rotary::rotary;
 pub(crate) use rows::{EmbeddingSlices, add, embedding, norm};
-pub(super) use simd::{IntegerSimd, MixedKernel, dispatch_mixed};
+pub(super) use simd::{IntegerTiles, MixedKernel, dispatch_mixed};
 pub(super) use tile::{COLUMNS, OFFSET, ROWS, TILES, Tile};
 pub(crate) use update::{VoteSlices, sum_votes, update};

@@ -1,7 +1,7 @@
 //! Packed weights and products of unsigned rows with them: a tile at a time, finished in registers' reach.
 
 use super::noise::{NoiseSlice, sign};
-use super::simd::{IntegerKernel, IntegerSimd, dispatch};
+use super::simd::{IntegerKernel, IntegerSimd, IntegerTiles, dispatch};
 use super::tile::{COLUMNS, OFFSET, ROWS, Sums, Term, Terms, Tile, load};
 use crate::arithmetic::integer::{FIXED_POINT, Rounding, shift_rounded};
 use std::slice::ChunksExact;
@@ -114,9 +114,9 @@ impl Packed {
     ///
     /// # Safety
     ///
-    /// As [`tile`](Self::tile), and after [`IntegerSimd::begin_tiles`].
+    /// As [`tile`](Self::tile), and after [`IntegerTiles::begin`].
     #[inline(always)]
-    pub(in crate::backend::cpu) unsafe fn tiles_of<S: IntegerSimd>(
+    pub(in crate::backend::cpu) unsafe fn tiles_of<S: IntegerTiles>(
         &self,
         x: &[u8],
         stride: usize,

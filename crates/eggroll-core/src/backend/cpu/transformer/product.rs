@@ -7,7 +7,7 @@ use super::matrix::Matrix;
 use super::quantized::Quantized;
 use super::rows::PackedRows;
 use crate::backend::cpu::dots::{DotRows, Out, dots};
-use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, TILES, dispatch_mixed};
+use crate::backend::cpu::integer::{self, IntegerTiles, MixedKernel, dispatch_mixed};
 use crate::backend::cpu::tile::{Epilogue, Strided, Tile, TileArea, multiply};
 use crate::simd::Simd;
 
@@ -88,7 +88,7 @@ impl MatrixProduct<'_> {
 
 impl MixedKernel for MatrixProduct<'_> {
     #[inline(always)]
-    unsafe fn run<S: Simd, I: IntegerSimd>(mut self) {
+    unsafe fn run<S: Simd, I: IntegerTiles>(mut self) {
         let rows = self.x.len() / self.d_input;
         // SAFETY: the processor has the instruction sets by this function's contract; `y` and the noise were found to hold all rows.
         unsafe {
@@ -124,20 +124,20 @@ impl MixedKernel for MatrixProduct<'_> {
 ///
 /// The processor must have the instruction sets, `x` must hold tiles for all rows, and `finish` must have been made for the product.
 #[inline(always)]
-unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(
+unsafe fn multiply_integers<S: Simd, I: IntegerTiles>(
     rows: usize,
     blocks: &[Int8],
     x: &Quantized,
     finish: &mut MatrixEpilogue,
 ) {
-    let mut sums: [integer::Tile; TILES] = [[[0; integer::COLUMNS]; integer::ROWS]; TILES];
-    let mut tiles = [const { Tile::new() }; TILES];
+    let mut sums: [integer::Tile; integer::TILES] = [[[0; integer::COLUMNS]; integer::ROWS]; integer::TILES];
+    let mut tiles = [const { Tile::new() }; integer::TILES];
     let (first, size) = (&blocks[0].packed, x.form().size());
     // SAFETY: by this function's contract; no code of others runs before the end.
-    unsafe { I::begin_tiles() };
+    unsafe { I::begin() };
     for panel in 0..first.panels() {
-        for row in (0..rows).step_by(TILES * integer::ROWS) {
-            let count = (rows - row).div_ceil(integer::ROWS).min(TILES);
+        for row in (0..rows).step_by(integer::TILES * integer::ROWS) {
+            let count = (rows - row).div_ceil(integer::ROWS).min(integer::TILES);
             let (sums, tiles) = (&mut sums[..count], &mut tiles[..count]);
             for (index, Int8 { packed, scales }) in blocks.iter().enumerate() {
                 // SAFETY: by this function's contract; tiles have begun.
@@ -162,5 +162,5 @@ unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(
         }
     }
     // SAFETY: by this function's contract.
-    unsafe { I::end_tiles() };
+    unsafe { I::end() };
 }

@@ -2,7 +2,7 @@
 
 use crate::arithmetic::integer::transformer::{EXP2_DIGITS, STRETCHED, WEIGHTS, attention_weight, exp2_256ths, rotate};
 use crate::arithmetic::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
-use crate::backend::cpu::integer::tile::{ROWS, Scale, Sums, Term, Terms, Tile, TileRow, activation, finish, round};
+use crate::backend::cpu::integer::tile::{Scale, Sums, Term, Terms, Tile, TileRow, activation, finish, round};
 
 /// The inner loops of one instruction set.
 ///
@@ -13,23 +13,6 @@ pub(crate) trait IntegerSimd: Copy {
     /// `out[r][c] = starts[c] + Σ_k x[r][k]·w[k][c]` (wrapping) for `steps` times four values of `k`: `x` is unsigned, its rows
     /// `stride` bytes apart; `panel` holds `[steps, COLUMNS, 4]`; `starts` are `−128·Σ_k w[k][c]`.
     unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut Tile);
-
-    /// Before the first [`tiles`](Self::tiles). Until [`end_tiles`](Self::end_tiles) the thread runs no code of others.
-    #[inline(always)]
-    unsafe fn begin_tiles() {}
-
-    /// After the last [`tiles`](Self::tiles).
-    #[inline(always)]
-    unsafe fn end_tiles() {}
-
-    /// [`tile`](Self::tile) of tiles one below the other.
-    #[inline(always)]
-    unsafe fn tiles(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut [Tile]) {
-        for (index, out) in out.iter_mut().enumerate() {
-            // SAFETY: by the trait's contract.
-            unsafe { Self::tile(x.add(index * ROWS * stride), stride, steps, panel, starts, out) };
-        }
-    }
 
     /// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.
     #[inline(always)]

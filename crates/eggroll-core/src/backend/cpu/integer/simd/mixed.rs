@@ -1,11 +1,11 @@
 //! Kernels that multiply integers and finish in floats.
 
-use super::loops::IntegerSimd;
 #[cfg(target_arch = "aarch64")]
 use super::neon_dot::NeonDot;
 use super::portable::Portable;
+use super::tiles::IntegerTiles;
 #[cfg(target_arch = "x86_64")]
-use super::{amx::Amx, avx2::Avx2, vnni::Vnni};
+use super::{avx2::Avx2, tiles::Amx, vnni::Vnni};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 use crate::simd::{self, MultiIsaKernel, Simd, dispatch_multi_isa};
@@ -15,7 +15,7 @@ pub(in crate::backend::cpu) trait MixedKernel {
     /// # Safety
     ///
     /// The processor must have both instruction sets.
-    unsafe fn run<S: Simd, I: IntegerSimd>(self);
+    unsafe fn run<S: Simd, I: IntegerTiles>(self);
 }
 
 /// Runs `kernel` on the detected instruction set.

@@ -1,8 +1,6 @@
 //! Integer kernels and the instruction sets that they run on, all exact.
 
 #[cfg(target_arch = "x86_64")]
-mod amx;
-#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -11,11 +9,13 @@ mod mixed;
 #[cfg(target_arch = "aarch64")]
 mod neon_dot;
 mod portable;
+mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 
 pub(in crate::backend::cpu) use loops::IntegerSimd;
 pub(in crate::backend::cpu) use mixed::{MixedKernel, dispatch_mixed};
+pub(in crate::backend::cpu) use tiles::IntegerTiles;
 
 use crate::simd::{MultiIsaKernel, dispatch_multi_isa};
 #[cfg(target_arch = "x86_64")]
