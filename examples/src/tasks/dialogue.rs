@@ -38,7 +38,7 @@ pub fn prompts<E: Into<Failure>>(
 pub struct DialogueReward;
 
 impl DialogueReward {
-    fn frame(prompt: &Prompt) -> Result<String, PromptError> {
+    fn asked_again(prompt: &Prompt) -> Result<String, PromptError> {
         prompt.fact("reply", "a text")
     }
 }
@@ -50,7 +50,9 @@ impl Reward for DialogueReward {
 
     fn reply(&self, prompt: &Prompt, turns: &[String]) -> Option<String> {
         match turns {
-            [first] if word(first).is_none() => Some(Self::frame(prompt).unwrap_or_else(|error| panic!("{error}"))),
+            [first] if word(first).is_none() => {
+                Some(Self::asked_again(prompt).unwrap_or_else(|error| panic!("{error}")))
+            }
             _ => None,
         }
     }
@@ -61,7 +63,7 @@ impl Reward for DialogueReward {
 
     fn check(&self, prompt: &Prompt) -> Result<(), PromptError> {
         prompt.expect_reference()?;
-        Self::frame(prompt).map(|_| ())
+        Self::asked_again(prompt).map(|_| ())
     }
 }
 

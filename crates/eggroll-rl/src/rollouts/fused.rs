@@ -82,7 +82,7 @@ fn run_groups<E: TensorEnvironment>(
     drop(waiting);
     let mut parts: Vec<(u32, Vec<f32>)> = parts.into_iter().flatten().collect();
     parts.sort_unstable_by_key(|(number, _)| *number);
-    parts.into_iter().flat_map(|(_, rows)| rows).collect()
+    parts.into_iter().map(|(_, rows)| rows).collect::<Vec<_>>().concat()
 }
 
 /// What takes a slot.

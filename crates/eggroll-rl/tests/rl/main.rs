@@ -15,3 +15,4 @@ mod odd_environments;
 #[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
 mod on_device;
 mod rollouts;
+mod without_noise;
