@@ -4,7 +4,7 @@ use crate::rollouts::{fixed, mlp};
 use burn::module::{Lora, Module};
 use burn::nn::activation::ActivationConfig;
 use burn::tensor::Device;
-use eggroll_nn::Mlp;
+use eggroll_nn::{Mlp, MlpConfig};
 use eggroll_rl::{ActionHead, CartPole, EvaluationConfig, Pendulum, RolloutConfig, TensorEnvironment};
 
 /// A model without noise gives the same episodes fused and on tensors, however many there are: but for the rounding of Burn's products, which actions
@@ -35,7 +35,8 @@ fn models_run_fused_as_on_tensors() {
         assert!(fused[3].returns().windows(2).any(|pair| (pair[0] / pair[1] - 1.0).abs() > 100.0 * rounding), "canary");
         fused[3].returns().to_vec()
     }
-    let cart = mlp(&CartPole::new(), ActivationConfig::Tanh);
+    // More columns than a tile of any processor.
+    let cart = fixed(MlpConfig::new(vec![4, 70, 2]).with_activation(ActivationConfig::Tanh).init(&Device::flex()));
     let pendulum = mlp(&Pendulum::new(), ActivationConfig::Tanh);
     for config in [
         RolloutConfig::new(),

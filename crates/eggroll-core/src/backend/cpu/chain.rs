@@ -243,8 +243,8 @@ impl Epilogue for ChainEpilogue<'_> {
             let bias = layer.biases.map(|at| column(&noise[at + usize::from(minus) * d_output..]));
             let t = &self.t[row * layer.t_width()..][..layer.t_width()];
             let (rank, a) = match layer.noise {
+                ChainNoise::LowRank { rank: 0, .. } | ChainNoise::Dense { .. } => (0, std::ptr::null()),
                 ChainNoise::LowRank { rank, a, .. } => (rank, noise[a..][..rank * d_output][place.column..].as_ptr()),
-                ChainNoise::Dense { .. } => (0, std::ptr::null()),
             };
             let end = LowRankEpilogue { rank, t: t.as_ptr(), step: 1, a, d_output, bias };
             // SAFETY: the place lies inside the product by this function's contract, and so in the rows of `y`; `a`, `t` and the bias are
