@@ -94,7 +94,12 @@ impl LlmTask {
                 items.flat_map(|item| [item.prompt(), item.completion()]).map(bytes).collect()
             }
             Self::Reward { splits: Splits { train, dev, test }, .. } => {
-                train.iter().chain([dev, test]).flatten().map(|prompt| prompt.text().into_bytes()).collect()
+                let prompts = train.iter().chain([dev, test]).flatten();
+                prompts
+                    .flat_map(|prompt| [Some(prompt.text()), prompt.reference.clone()])
+                    .flatten()
+                    .map(String::into_bytes)
+                    .collect()
             }
         };
         data_digest(parts.iter().map(Vec::as_slice))

@@ -8,6 +8,7 @@ use crate::load::{LoadError, ModelConfig, Weights};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll_core::ParameterTable;
+use eggroll_core::scope::Perturbation;
 use eggroll_core::transformer::Precision;
 use eggroll_run::replay_from;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, GenerationReport, Population};
@@ -33,6 +34,11 @@ pub trait Tunable: Module + Sync {
     /// [`CausalModel::on_device`].
     fn on_device(&self) -> Option<&dyn LanguageModel> {
         None
+    }
+
+    /// Whether [`on_device`](Self::on_device) takes members of this noise.
+    fn takes_on_device(&self, _perturbation: &Perturbation) -> bool {
+        true
     }
 
     /// Packs the weights for the host, if it does not have them.

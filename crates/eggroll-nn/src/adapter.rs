@@ -1,7 +1,7 @@
 //! Weights with a LoRA adapter, `W + s·A·B`: layers perturb `A` and `B` as two linear layers next to `W`.
 
 use burn::module::{LoraAdapter, Param};
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use eggroll_core::scope::{self, ActiveParameter};
 
 /// A weight and its adapter, in a scope that perturbs a factor.
@@ -22,8 +22,11 @@ pub(crate) fn adapted(weight: &Param<Tensor<2>>) -> Option<Adapted<'_>> {
     if a.is_inactive() && b.is_inactive() {
         return None;
     }
-    let (base, dtype) = (weight.base(), adapter.a.dtype());
-    let base = if base.dtype().is_float() { base } else { base.dequantize() };
-    let base = if base.dtype() == dtype { base } else { base.cast(dtype) };
-    Some(Adapted { adapter, base, weight: scope::active(weight)?, a, b })
+    Some(Adapted { adapter, base: floats(weight.base(), adapter.a.dtype()), weight: scope::active(weight)?, a, b })
+}
+
+/// A weight, which may be quantized, in floats of this type.
+pub(crate) fn floats(weight: Tensor<2>, dtype: DType) -> Tensor<2> {
+    let weight = if weight.dtype().is_float() { weight } else { weight.dequantize() };
+    if weight.dtype() == dtype { weight } else { weight.cast(dtype) }
 }

@@ -1,13 +1,13 @@
 //! The perturbed drop-in replacement of [`burn::nn::Linear`].
 
-use crate::adapter::{Adapted, adapted};
+use crate::adapter::{Adapted, adapted, floats};
 use crate::check::check;
 use crate::drop_in::drop_in;
 use crate::per_member;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{self, Initializer, LinearLayout};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::ops::InputRows;
 use eggroll_core::scope;
 
@@ -58,7 +58,7 @@ impl LinearConfig {
 /// # Example
 ///
 /// ```
-/// use burn::tensor::{Device, Tensor};
+/// use burn::tensor::{DType, Device, Tensor};
 /// use eggroll_nn::{Linear, LinearConfig};
 ///
 /// let device = Device::flex();
@@ -135,9 +135,17 @@ pub(crate) fn apply<const D: usize>(
         InputRows::Shared => scope::active(weight),
         InputRows::PerMember => per_member::active(weight, bias),
     };
+    let weight = weight.val();
+    let weight = match weight.dtype() {
+        // Burn's feature `autotune` may choose a product that reads other scales, if words are packed along the inputs.
+        DType::QFloat(scheme) if active.is_some() || scheme.packing_dim().is_some_and(|dim| dim > 0) => {
+            floats(weight, input.dtype())
+        }
+        _ => weight,
+    };
     match active {
-        None => plain(weight.val(), bias, input),
-        Some(parameter) => perturbed(parameter, (weight.val(), bias), input, rows),
+        None => plain(weight, bias, input),
+        Some(parameter) => perturbed(parameter, (weight, bias), input, rows),
     }
 }
 

@@ -53,7 +53,7 @@ impl AxisScale {
             Self::Log => {
                 let number = 10f64.powf(place);
                 let label = |number: f64| rounded(number, digits(number, number * (10f64.powf(length / MARKS) - 1.0)));
-                if number < 1e6 { label(number) } else { label(number / 1e6) + "M" }
+                if (1e6..1e12).contains(&number) { label(number / 1e6) + "M" } else { label(number) }
             }
             Self::Names(names) => {
                 let index = place.round();
@@ -81,9 +81,13 @@ impl Axis {
             ..5.0 => &[1.0, 3.0],
             _ => &[1.0],
         };
-        let powers = range.start.floor() as i32..=range.end.ceil() as i32;
-        let marks = powers.flat_map(|power| digits.iter().map(move |digit| f64::from(power) + digit.log10()));
-        Self { marks: marks.filter(|mark| range.contains(mark)).collect(), places: range.into() }
+        let marks = digits.iter().flat_map(|digit| {
+            let powers = range.start.floor() as i32..=range.end.ceil() as i32;
+            powers.map(|power| f64::from(power) + digit.log10())
+        });
+        let mut marks: Vec<f64> = marks.filter(|mark| range.contains(mark)).collect();
+        marks.sort_by(f64::total_cmp);
+        Self { marks, places: range.into() }
     }
 }
 
@@ -146,6 +150,7 @@ mod tests {
         assert_eq!(short(-0.123_45), "-0.1235");
         assert_eq!(AxisScale::Log.label(-3.0, 2.0), "0.001");
         assert_eq!(AxisScale::Log.label(7.5, 3.0), "31.62M");
+        assert_eq!(AxisScale::Log.label(15.0, 3.0), "1e15");
         assert_eq!(AxisScale::Names(vec!["a".into(), "b".into()]).label(1.0, 1.0), "b");
     }
 

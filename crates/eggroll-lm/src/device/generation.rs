@@ -7,7 +7,7 @@ use crate::llama::{KvCache, Llama};
 use crate::sampling::SamplingConfig;
 use crate::values::read;
 use burn::tensor::{DType, Int, Tensor, TensorData};
-use eggroll_core::scope;
+use eggroll_core::{is_on_host, scope};
 use eggroll_train::Population;
 use rayon::prelude::*;
 
@@ -26,7 +26,10 @@ pub(super) fn texts(
     let longest = lists.iter().copied().flatten().map(|item| item.prompt().len()).max().unwrap_or(1);
     let row_bytes = KvCache::row_bytes(model.config(), model.dtype(), longest + sampling.max_tokens);
     let mut texts: Vec<Vec<Generated>> = lists.iter().map(|items| Vec::with_capacity(items.len())).collect();
-    let memory = population.and_then(Population::memory_limit);
+    // That of a population whose model is the host's says nothing about a copy's device.
+    let at_home =
+        |population: &&Population| population.perturbation().table.is_on_host() == is_on_host(&model.device());
+    let memory = population.filter(at_home).and_then(Population::memory_limit);
     let cache_rows = memory.map_or(CACHE_BYTES, |bytes| bytes / CACHE_SHARE) / row_bytes as u64;
     let most = usize::try_from(cache_rows).map_or(TOKENS, |rows| rows.min(TOKENS / longest));
     for batch in batches(&lists, most) {

@@ -45,8 +45,12 @@ impl<M: Tunable> Finetune<M> {
 
     /// The model that runs the members together: on its device, or on the host for noise of low rank.
     fn together(&self, population: &Population) -> Option<&dyn LanguageModel> {
-        let on_host = || self.host().can_perturb(population.perturbation()).then(|| self.runner());
-        self.model.on_device().or_else(on_host)
+        let perturbation = population.perturbation();
+        let on_host = || {
+            let host = self.host();
+            host.can_perturb(perturbation).then_some(host as &dyn LanguageModel)
+        };
+        self.model.on_device().filter(|_| self.model.takes_on_device(perturbation)).or_else(on_host)
     }
 
     fn each_member<R>(

@@ -32,6 +32,7 @@ use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::score;
 use crate::tunable::{Tunable, follow};
+use burn::tensor::Device;
 use eggroll_core::ParameterTable;
 use eggroll_run::ReplayLog;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
@@ -321,6 +322,20 @@ impl<M: CausalModel> Finetune<M> {
 }
 
 impl Finetune<QuantizedLlama> {
+    /// Runs the model and its members on a device from now on, over one copy of it: matrices of Q8_0 and Q4_0 in int8 with their blocks' scales, all else in the
+    /// device's floats. Steps are made on the host, and the integers are copied again after each. A device of the host ends it.
+    ///
+    /// Activations are floats there, and 8-bit integers on the host: scores differ by that rounding. A matrix is in floats while it multiplies.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if the file cannot be read.
+    pub fn with_members_on(mut self, device: &Device) -> Result<Self, Error> {
+        let host = self.host.get().expect("it was read with the model");
+        self.model.copy_to(host, device)?;
+        Ok(self)
+    }
+
     /// Writes the model as the GGUF file that it was read from, each tuned matrix as [the model](QuantizedLlama) holds it: what llama.cpp reads. Metadata, tokenizer
     /// and all tensors that are not tuned are copied.
     ///

@@ -1,10 +1,12 @@
 //! Llamas that are tuned in the numbers of their file.
 
 mod carried;
+mod on_device;
 
 use crate::causal::WeightReader;
 use crate::error::Error;
 use crate::host::{Changed, HostLlama, Moves};
+use crate::language_model::LanguageModel;
 use crate::llama::{Llama, LlamaLayer};
 use crate::load::{Encoding, LlamaConfig, LoadError, ModelConfig, Weights};
 use crate::tunable::Tunable;
@@ -12,13 +14,15 @@ use burn::module::{Module, Param, ParamId};
 use burn::optim::SgdConfig;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use carried::Carried;
+use eggroll_core::scope::Perturbation;
 use eggroll_core::sync::locked;
 use eggroll_core::transformer::Precision;
+use eggroll_core::{Role, is_on_host};
 use eggroll_nn::{Embedding, RmsNorm};
 use eggroll_run::replay_with;
 use eggroll_train::{Credit, EvolutionStrategy, EvolutionStrategyConfig, Fitness, GenerationReport, Population};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -32,6 +36,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// weight in a temporary file; a continued run rebuilds it from the replay log. For bfloat16 it holds the low half of a float32: the sums of steps are exactly
 /// float32's, and members see them rounded. Scales, embeddings, norms and the output layer do not change. The optimizer is
 /// plain SGD on the mean scores of members.
+///
+/// Members run on the host, or on a device over a [copy in int8](crate::Finetune::with_members_on). Steps are made on the host.
 ///
 /// As a Burn module it has the names, shapes and spreads of the weights, not their values. A strategy and a replay log need nothing else.
 ///
@@ -62,6 +68,9 @@ pub struct QuantizedLlama {
     norm: RmsNorm,
     #[module(skip)]
     file: Arc<QuantizedFile>,
+    /// The copy whose members run on its device.
+    #[module(skip)]
+    copy: Option<Llama>,
 }
 
 /// The file of a model.
@@ -90,9 +99,9 @@ impl QuantizedLlama {
         layers.iter_mut().enumerate().try_for_each(|(index, layer)| read.layer_vectors(config, index, layer))?;
         let (mut encodings, mut spreads) = (Vec::new(), Vec::new());
         let bfloat16 = linear_names(&layers).all(|name| weights.dtype(&name) == Some(Encoding::BF16.name()));
-        let host = HostLlama::as_stored(config, &weights, (&layers, &norm), bfloat16, |stored| {
+        let host = HostLlama::as_stored(config, &weights, (&layers, &norm), bfloat16, |stored, shape| {
             encodings.push(stored.encoding());
-            spreads.push(stored.spread());
+            spreads.push(stored.spread(shape));
         })?;
         let linear = layers.iter_mut().flat_map(|layer| layer.linear_mut());
         for ((_, linear), spread) in linear.zip(spreads) {
@@ -102,12 +111,22 @@ impl QuantizedLlama {
         embed_tokens.weight =
             Param::initialized(embed_tokens.weight.id, Tensor::zeros([1, config.hidden_size], &device));
         let file = QuantizedFile { config: config.clone(), weights, encodings, carried: Mutex::default() };
-        Ok((Self { embed_tokens, layers, norm, file: Arc::new(file) }, host))
+        Ok((Self { embed_tokens, layers, norm, file: Arc::new(file), copy: None }, host))
     }
 
     /// The configuration.
     pub fn config(&self) -> &LlamaConfig {
         &self.file.config
+    }
+
+    /// Copies the model to a device, where members run from then on; nothing if the device is the host.
+    pub(crate) fn copy_to(&mut self, host: &HostLlama, device: &Device) -> Result<(), LoadError> {
+        let QuantizedFile { config, weights, .. } = &*self.file;
+        self.copy = None; // before there are two
+        if !is_on_host(device) {
+            self.copy = Some(on_device::copied(config, weights, (host, &self.layers), device)?);
+        }
+        Ok(())
     }
 
     /// Writes the model's GGUF file with the current weights.
@@ -144,6 +163,18 @@ impl Tunable for QuantizedLlama {
         }
     }
 
+    fn on_device(&self) -> Option<&dyn LanguageModel> {
+        self.copy.as_ref().map(|copy| copy as &dyn LanguageModel)
+    }
+
+    /// Noise that a step learns from: on matrices.
+    fn takes_on_device(&self, perturbation: &Perturbation) -> bool {
+        let matrices: HashSet<ParamId> =
+            self.layers.iter().flat_map(LlamaLayer::linear).map(|(_, linear)| linear.weight.id).collect();
+        let entries = perturbation.table.entries().iter();
+        entries.filter(|entry| entry.role != Role::Frozen).all(|entry| matrices.contains(&entry.id))
+    }
+
     fn pack(&self, _precision: Precision) -> HostLlama {
         unreachable!("the host of a quantized model is read with it, and nothing takes it away")
     }
@@ -155,6 +186,7 @@ impl Tunable for QuantizedLlama {
         require("clip_norm", &config.clip_norm, &plain.clip_norm)?;
         require("anchor_decay", &config.anchor_decay.filter(|decay| *decay != 0.0), &None)?;
         require("unroll_horizon", &config.unroll_horizon, &None)?;
+        require("noise_source", &config.noise_source, &plain.noise_source)?;
         require("transforms", &config.transforms.len(), &0)?;
         require("credit", &config.credit, &Credit::Mean)
     }
@@ -186,6 +218,10 @@ impl Tunable for QuantizedLlama {
             },
             |number, values| carried.write(number, values),
         );
+        // Some matrices may have moved before an error.
+        if let Some(copy) = &mut self.copy {
+            on_device::copy_matrices(copy, host, |id| table.is_trained(id));
+        }
         Ok((report, changed.map_err(Error::Carried)?))
     }
 
@@ -195,10 +231,16 @@ impl Tunable for QuantizedLlama {
         path: &Path,
         strategy: EvolutionStrategy,
     ) -> Result<EvolutionStrategy, eggroll_run::Error> {
+        let copy = self.copy.take(); // nothing is evaluated
         let outline = self.clone();
-        replay_with(path, strategy, &outline, None, |strategy, population, fitness| {
+        let replayed = replay_with(path, strategy, &outline, None, |strategy, population, fitness| {
             self.tell(host, strategy, population, fitness).map(drop).map_err(Into::into)
-        })
+        });
+        self.copy = copy;
+        if let (Some(copy), Some(host)) = (&mut self.copy, host.get()) {
+            on_device::copy_matrices(copy, host, |_| true);
+        }
+        replayed
     }
 
     fn member(&self, _population: &Population, _member: usize, _precision: Precision) -> Result<HostLlama, Error> {

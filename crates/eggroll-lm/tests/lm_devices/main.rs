@@ -10,7 +10,14 @@ mod launches;
 #[path = "../host/made.rs"]
 #[expect(dead_code, reason = "made for the tests of the host")]
 mod made;
+mod quantized;
 mod scoring;
 #[path = "../shared/small.rs"]
 mod small;
 mod smollm2;
+#[path = "../shared/stored.rs"]
+#[expect(dead_code, reason = "made for the tests of loading")]
+mod stored;
+#[path = "../shared/write_gguf.rs"]
+#[expect(dead_code, reason = "made for the tests of loading")]
+mod write_gguf;

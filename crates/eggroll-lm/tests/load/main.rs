@@ -16,5 +16,8 @@ mod relatives;
 mod round_trip;
 mod sentencepiece;
 mod smollm2;
+#[path = "../shared/stored.rs"]
+mod stored;
 mod tokenizer;
+#[path = "../shared/write_gguf.rs"]
 mod write_gguf;

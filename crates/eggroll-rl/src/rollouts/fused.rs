@@ -166,7 +166,11 @@ struct Worker<'a, E> {
 impl<'a, E: TensorEnvironment> Worker<'a, E> {
     fn new(config: &'a RolloutConfig, plan: &'a EpisodePlan<'a, E>, chain: &'a Chain, group: Group) -> Self {
         let (environment, each) = (plan.environment, group.rows(plan.keys.len()));
-        let slots = (ROWS / each).max(1);
+        let slots = match group {
+            Group::Pair => (ROWS / each).max(1),
+            // Groups have a size for which there is one for each core: a second slot would take another core's.
+            Group::Episodes(_) => 1,
+        };
         let places = slots * each;
         let [observation, outputs] = chain.shape();
         Self {

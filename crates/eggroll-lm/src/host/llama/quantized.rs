@@ -31,7 +31,7 @@ impl HostLlama {
         weights: &Weights,
         (layers, norm): (&[LlamaLayer], &RmsNorm),
         bfloat16: bool,
-        mut seen: impl FnMut(&StoredMatrix),
+        mut seen: impl FnMut(&StoredMatrix, [usize; 2]),
     ) -> Result<Self, LoadError> {
         let (hidden, vocabulary) = (config.hidden_size, config.vocab_size);
         let read =
@@ -51,7 +51,7 @@ impl HostLlama {
             for (k, (name, of)) in layer.linear().into_iter().enumerate() {
                 let shape @ [inputs, outputs] = of.weight.lazy_shape().dims();
                 let stored = read(&format!("model.layers.{index}.{name}.weight"), [outputs, inputs])?;
-                seen(&stored);
+                seen(&stored, shape);
                 let bias = of.bias.as_ref().map(vector);
                 linear.push(PackedLinear::of(of.weight.id, LINEAR * index + k, stored.packed(shape), bias));
             }
@@ -95,9 +95,14 @@ impl HostLlama {
         Ok(changed?.into_iter().sum())
     }
 
+    /// The linear layer with this number.
+    pub(crate) fn matrix(&self, number: usize) -> &PackedMatrix {
+        self.layers[number / LINEAR].linear[number % LINEAR].matrix()
+    }
+
     /// Appends the bytes of one output of the linear layer with this number, as a file of this encoding has them.
     pub(crate) fn encode(&self, number: usize, output: usize, encoding: Encoding, bytes: &mut Vec<u8>) {
-        let matrix = self.layers[number / LINEAR].linear[number % LINEAR].matrix();
+        let matrix = self.matrix(number);
         if encoding == Encoding::BF16 {
             return bytes.extend(matrix.column_bits(output).flat_map(u16::to_le_bytes));
         }

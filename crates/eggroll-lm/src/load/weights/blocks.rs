@@ -43,10 +43,9 @@ impl StoredMatrix {
     }
 
     /// Standard deviation of all weights.
-    pub fn spread(&self) -> f64 {
+    pub fn spread(&self, [_, outputs]: [usize; 2]) -> f64 {
         match self {
             Self::Blocks { integers, scales, .. } => {
-                let outputs = BLOCK * scales.len() / integers.len();
                 let rows = integers.chunks_exact(outputs).enumerate();
                 spread(rows.flat_map(|(k, row)| {
                     row.iter().zip(&scales[k / BLOCK * outputs..]).map(|(q, s)| f64::from(f32::from(*q) * s))

@@ -52,6 +52,11 @@ impl Packed {
         }
     }
 
+    /// Steps of 4 rows.
+    pub(in crate::backend::cpu) fn steps(&self) -> usize {
+        self.steps
+    }
+
     /// Rows.
     pub(in crate::backend::cpu) fn depth(&self) -> usize {
         self.depth

@@ -110,7 +110,10 @@ impl MixedKernel for MatrixProduct<'_> {
                     HalfProduct { rows, x, weight, finish: &mut finish }.run();
                 }
                 (Matrix::Int8(form, blocks), PackedRows::Int8(x)) if *form == x.form() => {
-                    multiply_integers::<S, I>(rows, blocks, x, &mut finish)
+                    match I::are_filled(rows, blocks[0].packed.steps()) {
+                        true => multiply_integers::<S, I>(rows, blocks, x, &mut finish),
+                        false => multiply_integers::<S, I::Rest>(rows, blocks, x, &mut finish),
+                    }
                 }
                 _ => panic!("rows of a product in another format than its weight"),
             }

@@ -15,6 +15,15 @@ use crate::simd::amx;
 ///
 /// Every method requires that the processor has the instruction set, and pointers that hold what the method reads.
 pub(crate) trait IntegerTiles: Copy {
+    /// What multiplies where these tiles are not filled.
+    type Rest: IntegerTiles;
+
+    /// Whether products of so many rows and steps fill tiles.
+    #[inline(always)]
+    fn are_filled(_rows: usize, _steps: usize) -> bool {
+        true
+    }
+
     /// Before the first [`tiles`](Self::tiles). Until [`end`](Self::end) the thread runs no code of others.
     #[inline(always)]
     unsafe fn begin() {}
@@ -28,6 +37,8 @@ pub(crate) trait IntegerTiles: Copy {
 }
 
 impl<S: IntegerSimd> IntegerTiles for S {
+    type Rest = S;
+
     #[inline(always)]
     unsafe fn tiles(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut [Tile]) {
         for (index, out) in out.iter_mut().enumerate() {
@@ -44,6 +55,13 @@ pub(super) struct Amx;
 
 #[cfg(target_arch = "x86_64")]
 impl IntegerTiles for Amx {
+    type Rest = Vnni;
+
+    #[inline(always)]
+    fn are_filled(rows: usize, steps: usize) -> bool {
+        rows > (TILES - 1) * ROWS && steps > 0 && steps.is_multiple_of(amx::STEPS)
+    }
+
     #[inline(always)]
     unsafe fn begin() {
         // SAFETY: by the trait's contract.
@@ -59,7 +77,7 @@ impl IntegerTiles for Amx {
     #[inline(always)]
     unsafe fn tiles(x: *const u8, stride: usize, steps: usize, panel: *const i8, starts: &Sums, out: &mut [Tile]) {
         const { assert!(TILES * ROWS == amx::ROWS) };
-        if out.len() != TILES || steps == 0 || !steps.is_multiple_of(amx::STEPS) {
+        if !Self::are_filled(out.len() * ROWS, steps) {
             // SAFETY: by the trait's contract; a processor with AMX has VNNI.
             return unsafe { Vnni::tiles(x, stride, steps, panel, starts, out) };
         }
