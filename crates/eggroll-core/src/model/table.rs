@@ -228,8 +228,14 @@ impl ParameterTable {
 
     /// Whether a parameter of this type is not frozen.
     pub fn trains(&self, dtype: DType) -> bool {
+        self.first_trained(dtype).is_some()
+    }
+
+    /// The first parameter of this type that is not frozen.
+    pub fn first_trained(&self, dtype: DType) -> Option<&ParameterEntry> {
         let mut entries = self.entries.iter().zip(&self.places);
-        entries.any(|(entry, (_, found))| entry.role != Role::Frozen && *found == dtype)
+        let found = entries.find(|(entry, (_, found))| entry.role != Role::Frozen && *found == dtype);
+        found.map(|(entry, _)| entry)
     }
 
     /// The parameters of a kind that are not frozen, with their positions.

@@ -187,22 +187,22 @@ impl<M: Tunable> Finetune<M> {
     }
 }
 
-/// The score of each member: the mean over its items of its score minus the mean of all members with that item. A NaN score makes the
-/// member's score NaN.
+/// The score of each member: the mean over its items of its score, in several groups minus the mean of all members with that item. A NaN score makes the
+/// member's score NaN, and so does having no item.
 fn member_scores(scores: &[Vec<f32>], groups: usize) -> Vec<f32> {
     let each = scores.len() / groups;
     let of_group = |members: &[Vec<f32>]| {
-        let items = members.first().map_or(0, Vec::len);
         let mean = |item: usize| {
-            let finite: Vec<f64> =
-                members.iter().map(|scores| f64::from(scores[item])).filter(|s| s.is_finite()).collect();
+            let scores = members.iter().filter_map(|scores| scores.get(item));
+            let finite: Vec<f64> = scores.map(|score| f64::from(*score)).filter(|score| score.is_finite()).collect();
             finite.iter().sum::<f64>() / finite.len().max(1) as f64
         };
-        // With one group, all get the same items: the common mean is kept, for reports.
+        let items = members.iter().map(Vec::len).max().unwrap_or(0);
+        // With one group the common mean is kept, for reports; lists of members may be of different lengths.
         let means: Vec<f64> = (0..items).map(|item| if groups == 1 { 0.0 } else { mean(item) }).collect();
         let member = |scores: &Vec<f32>| {
             let sum: f64 = scores.iter().zip(&means).map(|(score, mean)| f64::from(*score) - mean).sum();
-            (sum / items.max(1) as f64) as f32
+            (sum / scores.len() as f64) as f32
         };
         members.iter().map(member).collect::<Vec<f32>>()
     };
@@ -217,7 +217,7 @@ fn spread(scores: &[Vec<f32>], groups: usize) -> (f64, f64) {
     for members in scores.chunks(each) {
         for item in 0..members.first().map_or(0, Vec::len) {
             items += 1;
-            tied += usize::from(members.iter().all(|scores| scores[item] == members[0][item]));
+            tied += usize::from(members.iter().all(|scores| scores.get(item) == Some(&members[0][item])));
         }
     }
     let (mut differ, mut pairs) = (0, 0);
@@ -237,6 +237,11 @@ mod tests {
         let scores = vec![vec![1.0, 3.0], vec![3.0, 5.0], vec![10.0], vec![30.0]];
         assert_eq!(member_scores(&scores, 2), [-1.0, 1.0, -10.0, 10.0]);
         assert_eq!(member_scores(&scores[..2], 1), [2.0, 4.0]);
+        // Lists of different lengths, in one group.
+        assert_eq!(member_scores(&[vec![1.0], vec![3.0, 5.0]], 1), [1.0, 4.0]);
+        assert_eq!(member_scores(&[vec![3.0, 5.0], vec![1.0]], 1), [4.0, 1.0]);
+        assert_eq!(spread(&[vec![3.0, 5.0], vec![3.0]], 1), (0.5, 0.0));
+        assert!(member_scores(&[vec![], vec![1.0]], 1)[0].is_nan());
         let broken = vec![vec![1.0], vec![f32::NAN]];
         let found = member_scores(&broken, 1);
         assert!(found[0] == 1.0 && found[1].is_nan());

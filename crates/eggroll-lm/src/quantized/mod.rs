@@ -107,9 +107,11 @@ impl QuantizedLlama {
         for ((_, linear), spread) in linear.zip(spreads) {
             linear.weight = outline(linear.weight.id, linear.weight.lazy_shape().dims(), spread, &device);
         }
-        // Not tuned: one row in place of all tokens.
-        embed_tokens.weight =
-            Param::initialized(embed_tokens.weight.id, Tensor::zeros([1, config.hidden_size], &device));
+        // Not tuned: one row in place of all tokens. It has the file's digest, by which a replay log notices another file.
+        let mut row = vec![0.0f32; config.hidden_size];
+        row.iter_mut().zip(weights.digest()?).for_each(|(value, byte)| *value = f32::from(byte));
+        let row = Tensor::from_data(TensorData::new(row, [1, config.hidden_size]), &device);
+        embed_tokens.weight = Param::initialized(embed_tokens.weight.id, row);
         let file = QuantizedFile { config: config.clone(), weights, encodings, carried: Mutex::default() };
         Ok((Self { embed_tokens, layers, norm, file: Arc::new(file), copy: None }, host))
     }

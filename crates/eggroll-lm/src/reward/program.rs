@@ -191,6 +191,13 @@ impl Program {
             let mut from = BufReader::new(from);
             for line in asked {
                 let mut score = String::new();
+                // What is left of the answer before would be taken for this one.
+                if !from.buffer().is_empty() {
+                    let rest = String::from_utf8_lossy(from.buffer()).into_owned();
+                    let found = format!("it says more than one line for an answer, then {rest:?}");
+                    let _ = answers.send(Err(io::Error::new(io::ErrorKind::InvalidData, found)));
+                    break;
+                }
                 let said = to.write_all(&line).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut score));
                 let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "it has ended without an answer");
                 let result = said.and_then(|bytes| if bytes > 0 { Ok(score) } else { Err(ended()) });
@@ -232,6 +239,15 @@ mod tests {
 
     fn score(program: &RewardProgram, text: &str) -> f32 {
         program.score(&Prompt::new("a"), text)
+    }
+
+    /// The second line would be the score of the next answer.
+    #[test]
+    fn more_than_one_line_is_refused() {
+        let program = RewardProgram::new("while read -r _; do printf '1\n2\n'; done").with_seconds(10.0);
+        let scores: Vec<f32> = (0..4).map(|_| score(&program, "b")).collect();
+        assert!(scores[0] == 1.0 && scores[1].is_nan() && !scores.contains(&2.0), "{scores:?}");
+        assert!(program.failures().1.is_some_and(|first| first.contains("more than one line")));
     }
 
     #[test]

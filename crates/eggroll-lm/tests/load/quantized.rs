@@ -178,11 +178,28 @@ fn continued(kind: Kind) {
     assert_eq!(run(&parts, 12), expected);
     // Of another file, the log is refused.
     let other = folder.path().join("other.gguf");
-    let mut file = model(kind);
-    file.tensors[2].3[5] ^= 64;
-    fs::write(&other, file.bytes()).unwrap();
-    let error = open(&other, settings()).with_replay_log(whole.with_extension("replay")).err().unwrap().to_string();
-    assert!(error.contains("spread") || error.contains("digest"), "{error}");
+    // In a matrix of a layer, and in the embeddings, which do not learn.
+    for tensor in [2, 0] {
+        let mut file = model(kind);
+        file.tensors[tensor].3[5] ^= 64;
+        fs::write(&other, file.bytes()).unwrap();
+        let log = open(&other, settings()).with_replay_log(whole.with_extension("replay"));
+        let error = log.err().expect("another model").to_string();
+        assert!(error.contains("spread") || error.contains("digest"), "tensor {tensor}: {error}");
+    }
+}
+
+/// Wherever it is in its block.
+#[test]
+fn a_weight_that_is_not_a_number_is_refused() {
+    for (place, value) in [(0, f32::NAN), (1, f32::NAN), (15, f32::INFINITY), (30, -f32::NAN), (31, f32::NAN)] {
+        let mut file = model(Kind::F32);
+        let matrix = file.tensors.iter_mut().find(|tensor| tensor.0 == "blk.1.ffn_up.weight").unwrap();
+        matrix.3[4 * (64 + place)..][..4].copy_from_slice(&value.to_le_bytes());
+        let (_folder, path) = file.write();
+        let error = settings().init::<QuantizedLlama>(Pretrained::open(path).unwrap()).err().unwrap().to_string();
+        assert!(error.contains("block 2 of output") || error.contains("finite"), "{place}: {error}");
+    }
 }
 
 /// A run would end with a model that cannot be saved.

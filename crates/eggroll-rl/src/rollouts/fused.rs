@@ -71,10 +71,12 @@ fn run_groups<E: TensorEnvironment>(
 ) -> Vec<f32> {
     let next = AtomicU32::new(groups.start);
     let pools = workers::pools();
+    // No core takes groups that another would have begun with.
+    let share = groups.len().div_ceil(pools.len()).max(1);
     let waiting = profile::waiting();
     let parts = workers::map(pools, &vec![(); pools.len()], |()| {
         let _span = profile::span(Component::Fitness, 0);
-        Worker::new(config, plan, chain, group).run(|| {
+        Worker::new(config, plan, chain, group, share).run(|| {
             let number = next.fetch_add(1, Relaxed);
             (number < groups.end).then_some(number)
         })
@@ -164,13 +166,16 @@ struct Worker<'a, E> {
 }
 
 impl<'a, E: TensorEnvironment> Worker<'a, E> {
-    fn new(config: &'a RolloutConfig, plan: &'a EpisodePlan<'a, E>, chain: &'a Chain, group: Group) -> Self {
+    /// With slots for at most `most` groups.
+    fn new(
+        config: &'a RolloutConfig,
+        plan: &'a EpisodePlan<'a, E>,
+        chain: &'a Chain,
+        group: Group,
+        most: usize,
+    ) -> Self {
         let (environment, each) = (plan.environment, group.rows(plan.keys.len()));
-        let slots = match group {
-            Group::Pair => (ROWS / each).max(1),
-            // Groups have a size for which there is one for each core: a second slot would take another core's.
-            Group::Episodes(_) => 1,
-        };
+        let slots = (ROWS / each).clamp(1, most);
         let places = slots * each;
         let [observation, outputs] = chain.shape();
         Self {

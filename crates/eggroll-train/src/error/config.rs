@@ -69,6 +69,15 @@ pub enum ConfigError {
          choose another optimizer"
     )]
     FloatParameter(String),
+    /// An optimizer that squares gradients, for a trained parameter in f16 without a copy in f32.
+    #[error(
+        "\"{path}\" is in f16, where the squares of small gradients are 0: this optimizer would divide by them. Set \
+         with_master_weights(true), take sgd or lion, or another type"
+    )]
+    HalfPrecision {
+        /// The parameter.
+        path: String,
+    },
     /// An unknown optimizer, with the known names.
     #[error("unknown optimizer {0}")]
     OptimizerName(String),

@@ -213,6 +213,11 @@ impl OptimizerConfig {
         matches!(self, Self::IntegerAdamW(_) | Self::IntegerMuon(_))
     }
 
+    /// Whether it keeps or divides by squares of gradients, which are 0 in f16 below 2e-4.
+    pub(crate) fn squares(&self) -> bool {
+        !matches!(self, Self::Sgd(_) | Self::Lion(_))
+    }
+
     /// Builds the optimizer.
     pub fn init(&self) -> Optimizer {
         let over = match self {

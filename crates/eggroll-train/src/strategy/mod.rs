@@ -152,6 +152,12 @@ impl EvolutionStrategy {
         if !config.transforms.is_empty() {
             refuse_integers(&table, "transforms")?;
         }
+        if config.optimizer.squares()
+            && !config.master_weights
+            && let Some(entry) = table.first_trained(DType::F16)
+        {
+            return Err(ConfigError::HalfPrecision { path: entry.path.clone() }.into());
+        }
         let chain = Chain::init(&config, &table, model)?;
         if chain.optimizer.moves_integers() {
             refuse_floats(&table)?;

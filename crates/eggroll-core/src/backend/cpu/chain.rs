@@ -222,6 +222,17 @@ impl ChainSlices {
     }
 }
 
+/// `max(x, 0)`; NaN stays NaN, as in the tensor operation, and −0 becomes 0.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+unsafe fn rectified<S: Simd>(x: S::F) -> S::F {
+    // SAFETY: by this function's contract.
+    unsafe { S::add(S::max(S::splat(0.0), x), S::splat(0.0)) }
+}
+
 /// Makes `f(x·W + n + b)` of a tile of `x·W`, for as many rows as `y` has.
 struct ChainEpilogue<'a> {
     layer: &'a ChainSlices,
@@ -256,7 +267,7 @@ impl Epilogue for ChainEpilogue<'_> {
                     ChainNoise::LowRank { .. } => {
                         for_vectors!(S, place.columns, y, |c, lanes| {
                             let sum = end.add_to::<S>(S::load(source.add(c)), c, lanes);
-                            if relu { S::max(sum, S::splat(0.0)) } else { sum }
+                            if relu { rectified::<S>(sum) } else { sum }
                         });
                     }
                     ChainNoise::Dense { .. } => {
@@ -266,7 +277,7 @@ impl Epilogue for ChainEpilogue<'_> {
                             // Two roundings, as in a single operation.
                             let noise = S::mul(scale, load_some::<S>(t.add(c), lanes));
                             let sum = end.add_to::<S>(S::add(S::load(source.add(c)), noise), c, lanes);
-                            if relu { S::max(sum, S::splat(0.0)) } else { sum }
+                            if relu { rectified::<S>(sum) } else { sum }
                         });
                     }
                 }

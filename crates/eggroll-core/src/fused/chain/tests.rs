@@ -74,6 +74,29 @@ fn equals_the_operations() {
     }
 }
 
+/// A row that is not a number stays one behind ReLU, as in tensors, and does not reach others.
+#[test]
+fn not_a_number_stays() {
+    for noiser in noisers() {
+        let chain = chain(&net(&SIZES), &noiser);
+        let [inputs, outputs] = chain.shape();
+        let rows = [false, true].map(|minus| ChainRow { slot: 0, minus });
+        let mut buffers = chain.buffers(1, rows.len());
+        chain.draw(PAIRS.first, 0, &mut buffers);
+        let mut y = |x: &[f32]| {
+            let mut y = vec![0.0; rows.len() * outputs];
+            chain.forward(&rows, x, &mut buffers, &mut y);
+            y
+        };
+        let mut x = values(rows.len() * inputs, 20);
+        let expected = y(&x);
+        x[1] = f32::NAN;
+        let found = y(&x);
+        assert!(found[..outputs].iter().all(|y| y.is_nan()), "{noiser:?}: {found:?}");
+        assert_eq!(found[outputs..], expected[outputs..], "{noiser:?}");
+    }
+}
+
 /// What one row of a slot panics with, if it does.
 fn refusal(chain: &Chain, slot: u32, buffers: &mut ChainBuffers) -> Option<String> {
     let [inputs, outputs] = chain.shape();

@@ -6,6 +6,7 @@ use super::super::gguf::{self, Layout, TensorInfo};
 use super::{PIECE, Tensor, Weights, rotary};
 use eggroll_core::transformer::PackedMatrix;
 use half::{bf16, f16};
+use sha2::{Digest, Sha256};
 use std::path::Path;
 
 const BLOCK: usize = PackedMatrix::BLOCK;
@@ -96,7 +97,8 @@ impl Weights {
             }
             tensor.decode(stored, &mut values);
             for (block, values) in values.chunks_exact(BLOCK).enumerate() {
-                let largest = values.iter().fold(0.0f32, |a, b| if b.is_nan() { *b } else { a.max(b.abs()) });
+                let largest =
+                    values.iter().fold(0.0f32, |a, b| if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b.abs()) });
                 let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
                 let scale = f16::from_f32(largest / 127.0).to_f32();
                 put(block, scale, &mut values.iter().map(|value| (value * inverse).round() as i8))?;
@@ -168,6 +170,26 @@ impl Weights {
                 Err(LoadError::unsupported(&self.path, what, tensor.encoding.name(), SUPPORTED))
             }
         }
+    }
+
+    /// SHA-256 of the names, shapes and bytes of all tensors.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_writable`](Self::check_writable), and if the file cannot be read.
+    pub(crate) fn digest(&self) -> Result<[u8; 32], LoadError> {
+        let mut hasher = Sha256::new();
+        let mut piece = vec![0; PIECE];
+        for tensor in &self.check_writable()?.tensors {
+            hasher.update(format!("{:?} {:?} {}", tensor.name, tensor.shape, tensor.encoding.name()));
+            let bytes = tensor.bytes().unwrap_or(0);
+            for first in (0..bytes).step_by(PIECE) {
+                let piece = &mut piece[..(bytes - first).min(PIECE as u64) as usize];
+                self.files[0].read_at(tensor.offset + first, piece)?;
+                hasher.update(piece);
+            }
+        }
+        Ok(hasher.finalize().into())
     }
 
     /// Writes the GGUF file again, with new numbers for the matrices for which `encoding` returns one. `column` appends the bytes of an output. Everything else
