@@ -322,8 +322,8 @@ impl<M: CausalModel> Finetune<M> {
 }
 
 impl Finetune<QuantizedLlama> {
-    /// Runs the model and its members on a device from now on, over one copy of it: matrices of Q8_0 and Q4_0 in int8 with their blocks' scales, all else in the
-    /// device's floats. Steps are made on the host, and the integers are copied again after each. A device of the host ends it.
+    /// Runs the model and its members on a device from now on, over one copy of it. Matrices in Q8_0 and Q4_0 are int8 there, with their blocks' scales; all else is
+    /// in the device's floats. Steps are made on the host, and the integers are copied again after each. A device of the host ends it.
     ///
     /// Activations are floats there, and 8-bit integers on the host: scores differ by that rounding. A matrix is in floats while it multiplies.
     ///

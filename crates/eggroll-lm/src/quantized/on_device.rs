@@ -11,7 +11,7 @@ use eggroll_core::transformer::{PackedMatrix, Precision};
 use half::bf16;
 use rayon::prelude::*;
 
-/// A copy of the model, whose parameters in layers are those of `layers`.
+/// A copy of the model, with the identifiers of `layers`.
 pub(super) fn copied(
     config: &LlamaConfig,
     weights: &Weights,
