@@ -95,11 +95,7 @@ impl LlmTask {
             }
             Self::Reward { splits: Splits { train, dev, test }, .. } => {
                 let prompts = train.iter().chain([dev, test]).flatten();
-                prompts
-                    .flat_map(|prompt| [Some(prompt.text()), prompt.reference.clone()])
-                    .flatten()
-                    .map(String::into_bytes)
-                    .collect()
+                prompts.map(|prompt| serde_json::to_vec(prompt).expect("texts are JSON")).collect()
             }
         };
         data_digest(parts.iter().map(Vec::as_slice))

@@ -80,8 +80,8 @@ pub enum Items<'a> {
     Shared(&'a [Item]),
     /// The members, in order, are divided into equal groups, one for each list; all members of a group get its list.
     Groups(&'a [Vec<Item>]),
-    /// Every member of the population, or slice, gets its own list, which may be empty, for example in episodes that continue
-    /// differently.
+    /// Every member of the population, or slice, gets its own list, for example in episodes that continue differently. It may be empty; a
+    /// step gives such a member no score.
     Each(&'a [Vec<Item>]),
 }
 

@@ -187,20 +187,32 @@ impl Program {
         let (mut to, from) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
         let (lines, asked) = channel::<Vec<u8>>();
         let (answers, scores) = channel();
+        let (heard, said) = channel();
         thread::spawn(move || {
             let mut from = BufReader::new(from);
-            for line in asked {
-                let mut score = String::new();
-                // What is left of the answer before would be taken for this one.
-                if !from.buffer().is_empty() {
-                    let rest = String::from_utf8_lossy(from.buffer()).into_owned();
-                    let found = format!("it says more than one line for an answer, then {rest:?}");
-                    let _ = answers.send(Err(io::Error::new(io::ErrorKind::InvalidData, found)));
+            loop {
+                let mut line = String::new();
+                let result = from.read_line(&mut line);
+                let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "it has ended without an answer");
+                let result = result.and_then(|bytes| if bytes > 0 { Ok(line) } else { Err(ended()) });
+                let is_last = result.is_err();
+                if heard.send(result).is_err() || is_last {
                     break;
                 }
-                let said = to.write_all(&line).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut score));
-                let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "it has ended without an answer");
-                let result = said.and_then(|bytes| if bytes > 0 { Ok(score) } else { Err(ended()) });
+            }
+        });
+        thread::spawn(move || {
+            let hear = || said.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+            for line in asked {
+                let result = match said.try_recv() {
+                    // It would be taken for the answer to this line.
+                    Ok(Ok(rest)) => {
+                        let found = format!("it has said more than one line for an answer, then {rest:?}");
+                        Err(io::Error::new(io::ErrorKind::InvalidData, found))
+                    }
+                    Ok(ended) => ended,
+                    Err(_) => to.write_all(&line).and_then(|()| to.flush()).and_then(|()| hear()),
+                };
                 if answers.send(result).is_err() {
                     break;
                 }
@@ -245,7 +257,12 @@ mod tests {
     #[test]
     fn more_than_one_line_is_refused() {
         let program = RewardProgram::new("while read -r _; do printf '1\n2\n'; done").with_seconds(10.0);
-        let scores: Vec<f32> = (0..4).map(|_| score(&program, "b")).collect();
+        let ask = |_| {
+            let score = score(&program, "b");
+            std::thread::sleep(std::time::Duration::from_millis(200)); // until the second line is there
+            score
+        };
+        let scores: Vec<f32> = (0..4).map(ask).collect();
         assert!(scores[0] == 1.0 && scores[1].is_nan() && !scores.contains(&2.0), "{scores:?}");
         assert!(program.failures().1.is_some_and(|first| first.contains("more than one line")));
     }

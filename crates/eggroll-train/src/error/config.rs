@@ -69,10 +69,10 @@ pub enum ConfigError {
          choose another optimizer"
     )]
     FloatParameter(String),
-    /// An optimizer that squares gradients, for a trained parameter in f16 without a copy in f32.
+    /// An optimizer that keeps squares of gradients, for a trained parameter in f16 without a copy in f32.
     #[error(
         "\"{path}\" is in f16, where the squares of small gradients are 0: this optimizer would divide by them. Set \
-         with_master_weights(true), take sgd or lion, or another type"
+         with_master_weights(true), take sgd, lion, adafactor or clip_up, or another type"
     )]
     HalfPrecision {
         /// The parameter.

@@ -213,9 +213,10 @@ impl OptimizerConfig {
         matches!(self, Self::IntegerAdamW(_) | Self::IntegerMuon(_))
     }
 
-    /// Whether it keeps or divides by squares of gradients, which are 0 in f16 below 2e-4.
-    pub(crate) fn squares(&self) -> bool {
-        !matches!(self, Self::Sgd(_) | Self::Lion(_))
+    /// Whether it keeps squares of gradients in the type of the parameter: in f16 they are 0 for gradients below 2e-4.
+    pub(crate) fn keeps_squares(&self) -> bool {
+        use OptimizerConfig::{AdaGrad, Adam, AdamW, Adan, Lamb, Muon, RmsProp};
+        matches!(self, Adam(_) | AdamW(_) | RmsProp(_) | AdaGrad(_) | Adan(_) | Lamb(_) | Muon(_))
     }
 
     /// Builds the optimizer.
