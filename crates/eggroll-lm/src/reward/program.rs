@@ -259,7 +259,7 @@ mod tests {
         let program = RewardProgram::new("while read -r _; do printf '1\n2\n'; done").with_seconds(10.0);
         let ask = |_| {
             let score = score(&program, "b");
-            std::thread::sleep(std::time::Duration::from_millis(200)); // until the second line is there
+            thread::sleep(Duration::from_millis(200)); // until the second line is there
             score
         };
         let scores: Vec<f32> = (0..4).map(ask).collect();
