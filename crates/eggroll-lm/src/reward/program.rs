@@ -203,15 +203,16 @@ impl Program {
         });
         thread::spawn(move || {
             let hear = || said.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-            for line in asked {
-                let result = match said.try_recv() {
-                    // It would be taken for the answer to this line.
-                    Ok(Ok(rest)) => {
+            for (number, line) in asked.into_iter().enumerate() {
+                // Its first answer may be there before it is asked; what has come after an answer would be taken for the next.
+                let early = if number > 0 { said.try_recv().ok() } else { None };
+                let result = match early {
+                    Some(Ok(rest)) => {
                         let found = format!("it has said more than one line for an answer, then {rest:?}");
                         Err(io::Error::new(io::ErrorKind::InvalidData, found))
                     }
-                    Ok(ended) => ended,
-                    Err(_) => to.write_all(&line).and_then(|()| to.flush()).and_then(|()| hear()),
+                    Some(ended) => ended,
+                    None => to.write_all(&line).and_then(|()| to.flush()).and_then(|()| hear()),
                 };
                 if answers.send(result).is_err() {
                     break;
