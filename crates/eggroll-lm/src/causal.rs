@@ -59,16 +59,8 @@ impl CausalModel for Llama {
         weights.check(all)?;
         weights.check_tied_head(all)?;
         let read = WeightReader { weights, device };
-        // Parameters are initialized on first use: these never are.
-        let mut model = Self::new(config, device);
-        model.embed_tokens.weight =
-            read.matrix("model.embed_tokens.weight", [config.vocab_size, config.hidden_size])?;
-        model.norm.gamma = read.gains("model.norm.weight", config.hidden_size, config.gain_offset())?;
-        if let Some(head) = &mut model.lm_head {
-            read.linear_weight("lm_head", head)?;
-        }
+        let mut model = read.around_matrices(config)?;
         for (index, layer) in model.layers.iter_mut().enumerate() {
-            read.layer_vectors(config, index, layer)?;
             for (name, linear) in layer.linear_mut() {
                 read.linear_weight(&format!("model.layers.{index}.{name}"), linear)?;
             }
@@ -158,8 +150,23 @@ pub(crate) struct WeightReader<'a> {
 }
 
 impl WeightReader<'_> {
+    /// A Llama but for the matrices of its layers.
+    pub(crate) fn around_matrices(&self, config: &LlamaConfig) -> Result<Llama, LoadError> {
+        // Parameters are initialized on first use: these never are.
+        let mut model = Llama::new(config, self.device);
+        model.embed_tokens.weight =
+            self.matrix("model.embed_tokens.weight", [config.vocab_size, config.hidden_size])?;
+        model.norm.gamma = self.gains("model.norm.weight", config.hidden_size, config.gain_offset())?;
+        if let Some(head) = &mut model.lm_head {
+            self.linear_weight("lm_head", head)?;
+        }
+        let mut layers = model.layers.iter_mut().enumerate();
+        layers.try_for_each(|(index, layer)| self.layer_vectors(config, index, layer))?;
+        Ok(model)
+    }
+
     /// A tensor as it is stored.
-    pub(crate) fn matrix(&self, name: &str, shape: [usize; 2]) -> Result<Param<Tensor<2>>, LoadError> {
+    fn matrix(&self, name: &str, shape: [usize; 2]) -> Result<Param<Tensor<2>>, LoadError> {
         Ok(self.parameter(self.weights.finite(name, &shape)?, shape))
     }
 

@@ -58,7 +58,7 @@ impl LinearConfig {
 /// # Example
 ///
 /// ```
-/// use burn::tensor::{DType, Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 /// use eggroll_nn::{Linear, LinearConfig};
 ///
 /// let device = Device::flex();

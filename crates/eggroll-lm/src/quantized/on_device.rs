@@ -18,15 +18,8 @@ pub(super) fn copied(
     (host, layers): (&HostLlama, &[LlamaLayer]),
     device: &Device,
 ) -> Result<Llama, LoadError> {
-    let read = WeightReader { weights, device };
-    let mut model = Llama::new(config, device);
-    model.embed_tokens.weight = read.matrix("model.embed_tokens.weight", [config.vocab_size, config.hidden_size])?;
-    model.norm.gamma = read.gains("model.norm.weight", config.hidden_size, config.gain_offset())?;
-    if let Some(head) = &mut model.lm_head {
-        read.linear_weight("lm_head", head)?;
-    }
-    for (index, (layer, of)) in model.layers.iter_mut().zip(layers).enumerate() {
-        read.layer_vectors(config, index, layer)?;
+    let mut model = WeightReader { weights, device }.around_matrices(config)?;
+    for (layer, of) in model.layers.iter_mut().zip(layers) {
         for ((_, norm), (_, of)) in layer.norms_mut().zip(of.norms()) {
             norm.gamma.id = of.gamma.id;
         }

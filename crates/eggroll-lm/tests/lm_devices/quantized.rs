@@ -1,13 +1,14 @@
 //! Members of a model in its file's integers, on a device.
 
 use crate::devices::on_each_gpu;
+use crate::scoring::largest;
 use crate::stored::{Kind, items, model};
 use burn::tensor::Device;
 use eggroll_core::Role;
 use eggroll_core::transformer::Precision;
 use eggroll_lm::load::Pretrained;
 use eggroll_lm::reward::Prompt;
-use eggroll_lm::{Error, Finetune, FinetuneConfig, Items, Llama, QuantizedLlama, SamplingConfig, Scored};
+use eggroll_lm::{Error, Finetune, FinetuneConfig, Items, Llama, QuantizedLlama, SamplingConfig, Scored, Tunable};
 use std::path::Path;
 
 /// Largest difference of `ln p` of an item. Both sides have the same weights, and activations in f32. Found: 4e-6 on software Vulkan.
@@ -28,22 +29,8 @@ fn floats(path: &Path, seed: u64) -> Finetune<Llama> {
     settings.init(Pretrained::open(path).expect("a model")).expect("a model")
 }
 
-fn largest(a: &[Vec<Scored>], b: &[Vec<Scored>]) -> f32 {
-    let flat = |scored: &[Vec<Scored>]| -> Vec<f32> { scored.iter().flatten().map(Scored::log_probability).collect() };
-    let (a, b) = (flat(a), flat(b));
-    assert_eq!(a.len(), b.len());
-    a.iter()
-        .zip(&b)
-        .map(|(a, b)| (a - b).abs())
-        .map(|away| if away.is_nan() { f32::INFINITY } else { away })
-        .fold(0.0, f32::max)
-}
-
-macro_rules! members {
-    ($finetune:expr) => {{
-        let finetune = $finetune;
-        finetune.score_members(&finetune.strategy().ask(), Items::Shared(&items())).expect("scores")
-    }};
+fn members<M: Tunable>(finetune: &Finetune<M>) -> Vec<Vec<Scored>> {
+    finetune.score_members(&finetune.strategy().ask(), Items::Shared(&items())).expect("scores")
 }
 
 /// Full weights with noise, over one copy in int8: before and after steps, whose moves the copy follows.
@@ -53,11 +40,11 @@ fn members_are_those_of_the_float_model() {
         for kind in [Kind::Q8, Kind::Q4, Kind::Bf16] {
             let (folder, path) = model(kind).write();
             let mut on_device = blocks(&path, 3).with_members_on(device).expect("a copy");
-            let found = members!(&on_device);
-            let away = largest(&found, &members!(&floats(&path, 3)));
+            let found = members(&on_device);
+            let away = largest(&found, &members(&floats(&path, 3)));
             println!("{kind:?}: {away:.1e}");
             assert!(away < TOLERANCE, "{kind:?}: {away}");
-            assert!(largest(&found, &members!(&floats(&path, 4))) > OTHERS, "a canary: other noise");
+            assert!(largest(&found, &members(&floats(&path, 4))) > OTHERS, "a canary: other noise");
             for _ in 0..3 {
                 on_device.learn(Items::Shared(&items())).expect("a step");
             }
@@ -126,6 +113,6 @@ fn noise_that_is_not_learned_is_refused() {
 #[test]
 fn a_device_of_the_host_is_the_host() {
     let (_folder, path) = model(Kind::Q8).write();
-    let expected = members!(&blocks(&path, 3));
-    assert_eq!(members!(&blocks(&path, 3).with_members_on(&Device::flex()).expect("no copy")), expected);
+    let expected = members(&blocks(&path, 3));
+    assert_eq!(members(&blocks(&path, 3).with_members_on(&Device::flex()).expect("no copy")), expected);
 }

@@ -16,7 +16,7 @@ const MEMBERS: usize = 32;
 /// multiply by some tens. Found: 6e-6 on flex, ndarray and software Vulkan.
 const TOLERANCE: f32 = 1e-4;
 
-fn largest(a: &[Vec<Scored>], b: &[Vec<Scored>]) -> f32 {
+pub fn largest(a: &[Vec<Scored>], b: &[Vec<Scored>]) -> f32 {
     assert_eq!(a.len(), b.len());
     let items = |(a, b): (&Vec<Scored>, &Vec<Scored>)| {
         assert_eq!(a.len(), b.len());
