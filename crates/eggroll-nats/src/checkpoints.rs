@@ -37,7 +37,8 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
     let io = |path: &Path, source: io::Error| eggroll_run::Error::Io { path: path.to_owned(), source };
     let entries =
         fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|error| io(folder, error))?;
-    let paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
+    let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
+    paths.sort();
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let latest = Latest { generation, files: paths.iter().map(name).collect() };
     // A checkpoint that cannot be read is not dropped.
@@ -65,7 +66,8 @@ pub fn offer(link: &Connection, generation: u64, folder: &Path) -> Result<Option
         let store = link.store().await?;
         store.put(LATEST, &mut &json[..]).await.map(drop).map_err(for_now)
     })?;
-    Ok(before.filter(|before| *before != latest))
+    // One of the same generation has the same names.
+    Ok(before.filter(|before| before.generation != latest.generation))
 }
 
 /// Drops a checkpoint from the server.

@@ -7,7 +7,7 @@ use crate::error::NatsError;
 use crate::evaluation::{caught, score_slice, take};
 use crate::inbox::Inbox;
 use crate::log::{self, LogReader};
-use crate::messages::{Message, Record, Reply, Scores, Settings, Work, decode, encode};
+use crate::messages::{Logged, Message, Record, Reply, Scores, Work, decode, encode};
 use crate::notice::{Lasting, Notice};
 use crate::run_id::RunId;
 use eggroll_core::sync::locked;
@@ -60,6 +60,10 @@ pub struct Coordinator {
     offered: Option<u64>,
     /// The last record that can be read, while joining workers cannot reach this coordinator's generation.
     unreachable: Option<u64>,
+    /// Whether that has to be found out: at the start, and after the log was dropped.
+    unknown: bool,
+    /// Whether the log was dropped: a loop without checkpoints goes on, although no worker can join.
+    dropped: bool,
     looked: bool,
 }
 
@@ -122,6 +126,8 @@ impl Coordinator {
             counts: Arc::default(),
             offered: None,
             unreachable: None,
+            unknown: true,
+            dropped: false,
             looked: false,
         })
     }
@@ -141,7 +147,7 @@ impl Coordinator {
 
     /// The scores of a generation that were logged before this coordinator started. A log that cannot be read further is dropped: its generations are
     /// evaluated again, to the same bits.
-    fn recorded(&mut self, generation: u64) -> Result<Option<(Settings, Scores)>, NatsError> {
+    fn recorded(&mut self, generation: u64) -> Result<Option<Logged>, NatsError> {
         let (link, run) = self.began();
         let Some((reader, last)) = run.recorded.as_mut().filter(|(reader, last)| reader.next <= *last) else {
             return Ok(None);
@@ -158,7 +164,7 @@ impl Coordinator {
         link.delete_stream(&link.names.log)?;
         link.create_streams(&run.id)?;
         (run.log_first, run.log) = (1, link.log()?);
-        self.offered = None;
+        (self.offered, self.unknown, self.dropped) = (None, true, true);
         Ok(None)
     }
 
@@ -205,22 +211,19 @@ impl Coordinator {
     }
 
     /// Logs the scores of a generation, in parts that fit messages.
-    fn publish(&mut self, generation: u64, settings: Settings, scores: &Scores) -> Result<(), NatsError> {
-        let parts = scores.split(self.link.message_bytes());
-        let count = parts.len() as u32;
-        for (part, scores) in (0..count).zip(parts) {
-            self.append(&Record::Scores { generation, settings, part, parts: count, scores }, generation)?;
+    fn publish(&mut self, generation: u64, logged: &Logged) -> Result<(), NatsError> {
+        let all = logged.scores.split(self.link.message_bytes());
+        let parts = all.len() as u32;
+        let mut digest = logged.digest.clone();
+        for (part, scores) in (0..parts).zip(all) {
+            let logged = Logged { settings: logged.settings, digest: digest.take(), scores };
+            self.append(&Record::Scores { generation, part, parts, logged }, generation)?;
         }
         Ok(())
     }
 
     /// Has all slices evaluated.
-    fn collect(
-        &mut self,
-        population: &Population,
-        digest: &dyn Fn() -> String,
-        score: Score<'_>,
-    ) -> Result<Scores, Error> {
+    fn collect(&mut self, population: &Population, digest: Option<&String>, score: Score<'_>) -> Result<Scores, Error> {
         let generation = population.generation();
         self.check_log(generation)?;
         if let Some(found) = self.unreachable {
@@ -273,16 +276,15 @@ impl Coordinator {
     }
 
     /// The slices of a population.
-    fn works(&self, population: &Population, digest: &dyn Fn() -> String) -> Vec<Work> {
+    fn works(&self, population: &Population, digest: Option<&String>) -> Vec<Work> {
         let (generation, count, size) = (population.generation(), population.count(), self.link.config.slice_members);
-        let digest = generation.is_multiple_of(self.link.config.digest_every).then(digest);
         let work = |(slice, first): (usize, usize)| Work {
             generation,
             slice: slice as u32,
             first: first as u32,
             members: size.min(count - first) as u32,
             settings: population.settings().into(),
-            digest: digest.clone(),
+            digest: digest.cloned(),
             not: None,
         };
         (0..count).step_by(size).enumerate().map(work).collect()
@@ -438,22 +440,25 @@ impl Exchange for Coordinator {
         score: Score<'_>,
     ) -> Result<Option<Fitness>, Error> {
         let generation = population.generation();
-        let settings = population.settings().into();
         let logged = match self.recorded(generation)? {
             Some(logged) => {
                 self.count(|counts| counts.recovered += 1);
                 logged
             }
+            // The log was dropped: workers may need a checkpoint first.
+            None if self.unknown => return Ok(None),
             None => {
-                let scores = self.collect(population, digest, &mut *score)?;
-                self.publish(generation, settings, &scores)?;
-                (settings, scores)
+                let told = generation.is_multiple_of(self.link.config.digest_every).then(digest);
+                let scores = self.collect(population, told.as_ref(), &mut *score)?;
+                let logged = Logged { settings: population.settings().into(), digest: told, scores };
+                self.publish(generation, &logged)?;
+                Logged { digest: None, ..logged } // its own
             }
         };
         let run = self.began().1;
         run.generation = generation + 1;
         run.stand_at(generation + 1);
-        take(population, logged, score).map(Some)
+        take(population, logged, digest, score).map(Some)
     }
 
     fn any_stops(&mut self, this: bool) -> Result<bool, Error> {
@@ -462,32 +467,37 @@ impl Exchange for Coordinator {
 
     /// The server's checkpoint, for a coordinator that has lost its own.
     fn later_checkpoint(&mut self, generation: u64) -> Result<Option<TempDir>, Error> {
-        match std::mem::replace(&mut self.looked, true) {
-            false => Ok(checkpoints::download(&self.link, generation)?.map(|(_, folder)| folder)),
-            true => Ok(None),
+        if std::mem::replace(&mut self.looked, true) {
+            return Ok(None);
         }
+        let Some((generation, folder)) = checkpoints::download(&self.link, generation)? else { return Ok(None) };
+        let run = self.began().1;
+        run.generation = generation;
+        run.stand_at(generation);
+        Ok(Some(folder))
     }
 
     /// True if the server has lost the scores up to this generation, and has no later checkpoint; checkpoints in the coordinator's own folder
     /// reach further.
     fn wants_checkpoint(&mut self, generation: u64) -> Result<bool, Error> {
-        if generation == 0 {
+        if !std::mem::take(&mut self.unknown) || generation == 0 {
             return Ok(false);
         }
         let latest = checkpoints::readable(&self.link).unwrap_or(0);
         let (link, run) = self.began();
         let mut log = LogReader::new();
         let lost = (latest..generation).find(|due| !matches!(log.read(link, &run.id, *due), Ok(Some(_))));
-        self.unreachable = lost.map(|_| log.next - 1);
+        let read = log.next - 1;
+        self.unreachable = lost.filter(|_| !self.dropped).map(|_| read);
         Ok(lost.is_some())
     }
 
     /// Puts it on the server, and drops everything older than the previous one.
-    fn saved(&mut self, checkpoint: &Path) -> Result<(), Error> {
+    fn saved(&mut self, generation: u64, checkpoint: &Path) -> Result<(), Error> {
         if !self.link.config.offer_checkpoints {
             return Ok(());
         }
-        let (generation, log_end) = (self.began().1.generation, self.began().1.log.end);
+        let log_end = self.began().1.log.end;
         let before: Option<Latest> = checkpoints::offer(&self.link, generation, checkpoint)?;
         if let Some(before) = before {
             checkpoints::drop_checkpoint(&self.link, &before)?;

@@ -1,7 +1,7 @@
 //! Shared by coordinator and worker: scoring slices, and taking the scores of a generation.
 
 use crate::error::NatsError;
-use crate::messages::{Scores, Settings, Work};
+use crate::messages::{Logged, Scores, Work};
 use eggroll_run::Error;
 use eggroll_run::distribution::Score;
 use eggroll_train::{Fitness, Population};
@@ -12,8 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub fn score_slice(population: &Population, work: &Work, score: Score<'_>) -> Result<Scores, Error> {
     let (first, members) = (work.first as usize, work.members as usize);
     let fitness = score(&population.slice(first..first + members))?;
-    let parts = fitness.values().len() / members;
-    Ok(Scores::of(&fitness, members, population.row_words(parts))?)
+    Ok(Scores::of(&fitness, members, population.row_words(fitness.tasks()))?)
 }
 
 /// The result of an evaluation, or the text of its error or panic.
@@ -29,17 +28,35 @@ fn text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("without a message")
 }
 
+/// Refuses parameters that differ from the coordinator's, if it has told their digest.
+pub fn same_parameters(
+    generation: u64,
+    expected: Option<&String>,
+    digest: &dyn Fn() -> String,
+) -> Result<(), NatsError> {
+    let found = expected.map(|_| digest());
+    match (expected, found) {
+        (Some(expected), Some(found)) if found != *expected => {
+            Err(NatsError::Diverged { generation, expected: expected.clone(), found })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The fitness of a population from the scores of all members. If layers learn by part, this node needs their rows: it scores the first
 /// pair, if it has scored nothing.
 pub fn take(
     population: &Population,
-    (settings, scores): (Settings, Scores),
+    logged: Logged,
+    digest: &dyn Fn() -> String,
     score: Score<'_>,
 ) -> Result<Fitness, Error> {
+    let Logged { settings, digest: expected, scores } = logged;
     let (generation, count) = (population.generation(), scores.values.len());
     if settings != population.settings().into() {
         return Err(NatsError::Settings { generation }.into());
     }
+    same_parameters(generation, expected.as_ref(), digest)?;
     if count != population.count() * scores.tasks as usize {
         let expected = format!("{} of each of {} members", scores.tasks, population.count());
         return Err(NatsError::Score { found: format!("{count} scores"), expected }.into());

@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::error::NatsError;
-use crate::messages::{Record, Scores, Settings, decode};
+use crate::messages::{Logged, Record, decode};
 use crate::run_id::RunId;
 
 /// Reads the scores of one generation after the other.
@@ -11,7 +11,7 @@ pub struct LogReader {
     /// Place of the next record.
     pub next: u64,
     /// Parts of the generation that is being read.
-    parts: Option<(u32, Settings, Scores)>,
+    parts: Option<(u32, Logged)>,
     /// The generation before which the run ends, according to the last record read.
     end: Option<u64>,
 }
@@ -27,7 +27,7 @@ impl LogReader {
     /// # Errors
     ///
     /// [`NatsError::Gap`] if a later generation follows, which is read again the next time; [`NatsError::Damaged`].
-    pub fn read(&mut self, link: &Connection, run: &RunId, due: u64) -> Result<Option<(Settings, Scores)>, NatsError> {
+    pub fn read(&mut self, link: &Connection, run: &RunId, due: u64) -> Result<Option<Logged>, NatsError> {
         while let Some(message) = link.next(self.next)? {
             let Some(record) = decode::<Record>(&message.payload, run) else {
                 return Err(NatsError::Damaged { place: message.place });
@@ -37,19 +37,19 @@ impl LogReader {
                 Record::End { generation } => self.end = Some(generation),
                 Record::Scores { generation, .. } if generation < due => {}
                 Record::Scores { generation: found, .. } if found > due => return Err(NatsError::Gap { due, found }),
-                Record::Scores { settings, part, parts, scores, .. } => {
+                Record::Scores { part, parts, logged, .. } => {
                     self.next = message.place + 1;
                     match (&mut self.parts, part) {
                         // A generation begins anew if a coordinator died while it wrote.
-                        (held, 0) => *held = Some((1, settings, scores)),
-                        (Some((count, _, held)), part) if part == *count => {
+                        (held, 0) => *held = Some((1, logged)),
+                        (Some((count, held)), part) if part == *count => {
                             *count += 1;
-                            held.extend(scores);
+                            held.scores.extend(logged.scores);
                         }
                         _ => return Err(NatsError::Damaged { place: message.place }),
                     }
-                    if let Some((_, settings, scores)) = self.parts.take_if(|(count, ..)| *count == parts) {
-                        return Ok(Some((settings, scores)));
+                    if let Some((_, logged)) = self.parts.take_if(|(count, _)| *count == parts) {
+                        return Ok(Some(logged));
                     }
                 }
             }

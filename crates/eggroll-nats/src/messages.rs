@@ -59,9 +59,18 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {
     /// The scores of a generation, cut into parts that fit a message.
-    Scores { generation: u64, settings: Settings, part: u32, parts: u32, scores: Scores },
+    Scores { generation: u64, part: u32, parts: u32, logged: Logged },
     /// The run is over before this generation, unless more follows.
     End { generation: u64 },
+}
+
+/// A generation in the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Logged {
+    pub settings: Settings,
+    /// Digest of the coordinator's parameters before the generation, if a comparison is due.
+    pub digest: Option<String>,
+    pub scores: Scores,
 }
 
 /// Scores of some members, `[tasks, members]`.
@@ -113,11 +122,11 @@ impl Values {
 impl Scores {
     /// The scores of `fitness`, which must belong to `members` members.
     pub fn of(fitness: &Fitness, members: usize, rows: Vec<u32>) -> Result<Self, NatsError> {
-        let (count, tasks) = (fitness.values().len(), fitness.values().len() / members);
-        if tasks == 0 || count != tasks * members {
+        let (count, tasks) = (fitness.values().len(), fitness.tasks());
+        if count != tasks * members {
             return Err(NatsError::Score {
-                found: format!("{count} scores"),
-                expected: format!("some of each of {members} members"),
+                found: format!("{count} scores of {tasks} tasks"),
+                expected: format!("one for each task (Fitness::with_tasks) and each of {members} members"),
             });
         }
         let values = match fitness.integers() {
@@ -265,7 +274,8 @@ mod tests {
         (values(), any::<[u32; 4]>(), any::<u64>(), rows).prop_map(
             |(values, [part, parts, tasks, steps], generation, rows)| {
                 let scores = Scores { values, tasks, steps, rows };
-                Record::Scores { generation, settings: Settings::default(), part, parts, scores }
+                let logged = Logged { settings: Settings::default(), digest: Some(tasks.to_string()), scores };
+                Record::Scores { generation, part, parts, logged }
             },
         )
     }

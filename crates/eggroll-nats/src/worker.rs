@@ -4,9 +4,9 @@ use crate::checkpoints;
 use crate::config::NatsConfig;
 use crate::connection::Connection;
 use crate::error::NatsError;
-use crate::evaluation::{caught, score_slice, take};
+use crate::evaluation::{caught, same_parameters, score_slice, take};
 use crate::log::LogReader;
-use crate::messages::{Message, Reply, Scores, Settings, decode, encode};
+use crate::messages::{Logged, Message, Reply, decode, encode};
 use crate::notice::{Lasting, Notice};
 use crate::queue::{InHand, Queue};
 use crate::run_id::RunId;
@@ -58,7 +58,7 @@ struct Began {
     queue: Queue,
     in_hand: Option<InHand>,
     /// The scores of the generation that is due, read already.
-    ready: Option<(Settings, Scores)>,
+    ready: Option<Logged>,
     /// The generation that is due.
     due: u64,
     /// Whether the log continues with a later generation, or this worker has just begun.
@@ -214,12 +214,7 @@ impl Worker {
         if work.settings != population.settings().into() {
             return Err(NatsError::Settings { generation });
         }
-        if let Some(expected) = &work.digest {
-            let found = digest();
-            if found != *expected {
-                return Err(NatsError::Diverged { generation, expected: expected.clone(), found });
-            }
-        }
+        same_parameters(generation, work.digest.as_ref(), digest)?;
         let end = u64::from(work.first) + u64::from(work.members);
         let pairs = work.first.is_multiple_of(2) && work.members.is_multiple_of(2) && work.members > 0;
         if !pairs || end > population.count() as u64 {
@@ -319,8 +314,8 @@ impl Exchange for Worker {
         }
         let run = self.began().1;
         (run.due, run.looked) = (generation + 1, false);
-        let scores = run.ready.take().expect("was read");
-        take(population, scores, score).map(Some)
+        let logged = run.ready.take().expect("was read");
+        take(population, logged, digest, score).map(Some)
     }
 
     /// Waits until the next generation begins, or the run is over.

@@ -19,7 +19,7 @@ pub(crate) trait Steps<M: Module> {
     /// Whether the loop is to end before the next generation.
     fn stopped(&self) -> bool;
 
-    /// Whether other replicas can join only from a checkpoint of the loop's first generation, which is then saved.
+    /// Whether other replicas can join only from a checkpoint of this generation, which is then saved.
     fn wants_checkpoint(&mut self, _generation: u64) -> Result<bool, Error> {
         Ok(false)
     }
@@ -34,7 +34,7 @@ pub(crate) trait Steps<M: Module> {
         Ok(strategy.ask())
     }
 
-    /// Scores the population; `None` if other replicas have left this one behind.
+    /// Scores the population; `None` if other replicas have left this one behind, or need a checkpoint first.
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Option<Fitness>, Error>;
 
     /// Makes the generation's step.
@@ -83,11 +83,14 @@ pub(crate) fn drive<M: Module>(
     let mut saved = is_saved.then(|| strategy.generation());
     let mut guard = Guard::new(patience);
     steps.begin()?;
-    if steps.wants_checkpoint(strategy.generation())? {
-        save(steps, log.as_mut(), strategy, &model)?;
-        saved = Some(strategy.generation());
-    }
-    while strategy.generation() < until && !steps.stopped() {
+    loop {
+        if steps.wants_checkpoint(strategy.generation())? {
+            save(steps, log.as_mut(), strategy, &model)?;
+            saved = Some(strategy.generation());
+        }
+        if strategy.generation() >= until || steps.stopped() {
+            break;
+        }
         steps.catch_up(strategy, &mut model)?;
         if strategy.generation() >= until || steps.stopped() {
             break;

@@ -92,6 +92,7 @@ fn replicas_that_differ_stop_and_the_run_goes_on() {
 fn a_worker_of_other_weights_is_found_by_its_digest() {
     let Some(server) = Server::start() else { return };
     let url = server.url();
+    let ((done, first), (go_on, resume)) = (mpsc::channel(), mpsc::channel::<()>());
     let run = |config: NatsConfig| {
         let model = Net::start();
         let mut strategy = plain().init(&model);
@@ -102,16 +103,28 @@ fn a_worker_of_other_weights_is_found_by_its_digest() {
                 &mut strategy,
                 model,
                 fitness,
-                |_, _| Ok(ControlFlow::Continue(())),
+                |_, report| {
+                    if report.generation == 0 {
+                        done.send(())?;
+                        resume.recv_timeout(LIMIT)?;
+                    }
+                    Ok(ControlFlow::Continue(()))
+                },
             )
         })
     };
     let coordinator = run(config(&url, "coordinator"));
-    match work_from(&config(&url, "stranger"), nudged(Net::start()), plain(), fitness).map(drop) {
+    let found = || match work_from(&config(&url, "stranger"), nudged(Net::start()), plain(), fitness).map(drop) {
         Err(NatsError::Diverged { generation: 0, expected, found }) => assert_ne!(expected, found),
         other => panic!("{other:?}"),
-    }
-    work_from(&config(&url, "steady"), Net::start(), plain(), fitness).expect("works");
+    };
+    found();
+    let steady = work_with(config(&url, "steady"), plain(), fitness);
+    first.recv_timeout(LIMIT).expect("a generation");
+    // The work that it would find now has no digest, and the log has.
+    found();
+    go_on.send(()).expect("waits");
+    steady.join().expect("no panic").expect("works");
     coordinator.join().expect("no panic").expect("goes on");
 }
 

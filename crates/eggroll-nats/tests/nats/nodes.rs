@@ -233,7 +233,16 @@ pub fn work<T: NatsTask>(
     config: NatsConfig,
     score: impl FnMut(&T, &Population) -> Result<Fitness, UserError> + Send + 'static,
 ) -> JoinHandle<Result<(String, WorkerReport), NatsError>> {
-    std::thread::spawn(move || work_from(&config, T::start(), T::strategy(), score))
+    work_with(config, T::strategy(), score)
+}
+
+/// A worker of another strategy.
+pub fn work_with<T: NatsTask>(
+    config: NatsConfig,
+    strategy: EvolutionStrategyConfig,
+    score: impl FnMut(&T, &Population) -> Result<Fitness, UserError> + Send + 'static,
+) -> JoinHandle<Result<(String, WorkerReport), NatsError>> {
+    std::thread::spawn(move || work_from(&config, T::start(), strategy, score))
 }
 
 /// A worker to the end.

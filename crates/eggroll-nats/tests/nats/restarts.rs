@@ -2,8 +2,9 @@
 
 use crate::nodes::*;
 use crate::server::Server;
-use crate::support::Net;
+use crate::support::{LearningModel, Net};
 use eggroll_nats::NatsError;
+use eggroll_train::Population;
 use std::time::Duration;
 
 #[test]
@@ -46,6 +47,20 @@ fn a_coordinator_that_is_killed_goes_on_where_the_run_stands() {
     for worker in workers {
         assert_eq!(worker.hear("digest"), expected::<Net>());
     }
+}
+
+/// A run that is over, and a coordinator that has lost its folder: it ends at once, and its checkpoint is still that of the last generation.
+#[test]
+fn a_coordinator_without_its_folder_keeps_the_checkpoint() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let early = Start::worker("early", &url).node();
+    assert_eq!(Local::start::<Net>(config(&url, "coordinator")).finish().digest, expected::<Net>());
+    assert_eq!(early.hear("digest"), expected::<Net>());
+    assert_eq!(Local::start::<Net>(config(&url, "coordinator")).finish().digest, expected::<Net>());
+    let fitness = |model: &Net, members: &Population| Ok(model.fitness(members));
+    let late = work_from(&config(&url, "late"), Net::start(), Net::strategy(), fitness).expect("to the end");
+    assert_eq!((late.0, late.1.checkpoints), (expected::<Net>(), 1));
 }
 
 /// The first stands still while the second trains to the end: it finds that, and takes nothing away.

@@ -50,10 +50,10 @@ fn bytes_are_what_the_page_says() {
     let worker = closed_connection(port, "only");
     let count = |name: &str| worker[name].as_u64().expect("a count");
 
-    // Of every second generation all replicas tell their digest.
+    // Of every second generation offers and the log have a digest.
     let (slices, digests) = (GENERATION_SLICES * GENERATIONS, GENERATION_SLICES * GENERATIONS / 2);
     let work = 16 * slices + 64 * digests;
-    let fitness = (16 + 4 * SLICE * GENERATION_SLICES) * GENERATIONS;
+    let fitness = (16 + 4 * SLICE * GENERATION_SLICES) * GENERATIONS + 64 * GENERATIONS / 2;
     let results = (16 + 4 * SLICE) * slices;
     let around = |messages: &str| AROUND * count(messages) + BEGINNING;
     println!("{worker:#}\nwork {work}, fitness {fitness}, results {results}");

@@ -1,7 +1,6 @@
 //! Loads one checkpoint, or the newest undamaged one.
 
 use super::parts::SavedCheckpoint;
-use super::state::CheckpointState;
 use super::{CARRIED, Checkpoints, MASTERS, MODEL, OPTIMIZER, SCHEDULE, TRANSFORMS};
 use crate::difference::difference;
 use crate::error::{Error, RunError, SavedError};
@@ -63,19 +62,14 @@ impl Checkpoints {
     }
 
     fn load_saved<M: Module>(&self, saved: &SavedCheckpoint, model: M) -> Result<(EvolutionStrategy, M), Error> {
-        let CheckpointState { config, data, .. } = &saved.state;
-        let other = |field: String, found: String, expected: String| -> Result<(), Error> {
-            Err(RunError::OtherRun { path: saved.path(), field, found, expected }.into())
-        };
-        if let Some(run) = &self.run
-            && let Some((field, found, expected)) = difference(&config.of_updates(), &run.of_updates())
-        {
-            other(field, found, expected)?;
+        if let Some(run) = &self.run {
+            same_updates(saved, run)?;
         }
-        if let (Some(found), Some(expected)) = (data, &self.data)
+        if let (Some(found), Some(expected)) = (&saved.state.data, &self.data)
             && found != expected
         {
-            other("data".to_owned(), found.clone(), expected.clone())?;
+            let (path, field) = (saved.path(), "data".to_owned());
+            return Err(RunError::OtherRun { path, field, found: found.clone(), expected: expected.clone() }.into());
         }
         load_saved(saved, self.limits.as_ref(), self.noiser.as_ref(), Start::Model(&model))
     }
@@ -119,13 +113,23 @@ pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), 
     load_saved(&SavedCheckpoint::open(path)?, None, None, Start::Model(&model))
 }
 
-/// As [`load`], with the chunk size, memory limit and anchor of a strategy of the same run.
+/// As [`load`], with the chunk size, memory limit and anchor of a strategy of the same run; refuses a checkpoint of another one.
 pub(crate) fn load_under<M: Module>(
     path: &Path,
     strategy: &EvolutionStrategy,
     model: &M,
 ) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&SavedCheckpoint::open(path)?, Some(strategy.config()), None, Start::Strategy(strategy, model))
+    let saved = SavedCheckpoint::open(path)?;
+    same_updates(&saved, strategy.config())?;
+    load_saved(&saved, Some(strategy.config()), None, Start::Strategy(strategy, model))
+}
+
+/// Refuses the checkpoint of a run with other updates.
+fn same_updates(saved: &SavedCheckpoint, config: &EvolutionStrategyConfig) -> Result<(), Error> {
+    match difference(&saved.state.config.of_updates(), &config.of_updates()) {
+        Some((field, found, expected)) => Err(RunError::OtherRun { path: saved.path(), field, found, expected }.into()),
+        None => Ok(()),
+    }
 }
 
 /// The module that a model is loaded into, and the source of the anchor.

@@ -16,7 +16,7 @@ pub type Score<'a> = &'a mut dyn FnMut(&Population) -> Result<Fitness, Error>;
 /// How replicas of one run share the evaluation of populations. Engines implement it: fixed ranks by a
 /// [`Communicator`](super::Communicator), workers that come and go by `eggroll-nats`.
 ///
-/// A loop calls [`begin`](Self::begin) and [`wants_checkpoint`](Self::wants_checkpoint) once, then for every generation [`later_checkpoint`](Self::later_checkpoint),
+/// A loop calls [`begin`](Self::begin) once, then for every generation [`wants_checkpoint`](Self::wants_checkpoint), [`later_checkpoint`](Self::later_checkpoint),
 /// [`evaluate`](Self::evaluate), [`after`](Self::after) and [`any_stops`](Self::any_stops), and at last [`end`](Self::end) or
 /// [`fail`](Self::fail).
 pub trait Exchange: Send {
@@ -32,8 +32,8 @@ pub trait Exchange: Send {
 
     /// The fitness of all members, the same on all replicas. This replica scores some of them with the closure; with
     /// [credit](eggroll_train::Credit) by part, at least one pair, so that the rows of layers are known. `digest` computes the digest of
-    /// the parameters. `None` if the others have left this replica behind: the loop then asks for a [later
-    /// checkpoint](Self::later_checkpoint).
+    /// the parameters. `None` if the others have left this replica behind, or need a checkpoint: the loop then asks for a [later
+    /// one](Self::later_checkpoint), or [saves one](Self::wants_checkpoint).
     ///
     /// # Errors
     ///
@@ -79,12 +79,12 @@ pub trait Exchange: Send {
         Ok(false)
     }
 
-    /// Called after this replica, which leads, has saved a checkpoint.
+    /// Called after this replica, which leads, has saved a checkpoint of `generation`.
     ///
     /// # Errors
     ///
     /// [`Error::Io`], [`Error::Engine`].
-    fn saved(&mut self, _checkpoint: &Path) -> Result<(), Error> {
+    fn saved(&mut self, _generation: u64, _checkpoint: &Path) -> Result<(), Error> {
         Ok(())
     }
 

@@ -206,7 +206,7 @@ impl<M: Module, S: Steps<M>> Steps<M> for Replica<'_, S> {
         }
         let saved = self.steps.save(strategy, model)?;
         if let Some(folder) = &saved {
-            self.distribution.exchange.saved(folder)?;
+            self.distribution.exchange.saved(strategy.generation(), folder)?;
         }
         Ok(saved)
     }
