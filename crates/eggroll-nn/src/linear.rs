@@ -174,8 +174,9 @@ fn perturbed<const D: usize>(
     // Rows with time first would be dealt out to other members: `[steps, members · batch, d_input]`. One step is in the order of members.
     let is_frozen = |bias: &Param<Tensor<1>>| scope::active(bias).is_none_or(|bias| bias.is_frozen());
     let has_noise = !parameter.is_frozen() || !bias.is_none_or(is_frozen);
-    if rows == InputRows::PerMember && has_noise && dims[0] > 1 {
-        per_member::check_leading(&dims, parameter.pairs().members());
+    let first = dims[..D - 1].iter().position(|length| *length > 1);
+    if let Some(first) = first.filter(|_| rows == InputRows::PerMember && has_noise) {
+        per_member::check_leading(&dims[first..], parameter.pairs().members());
     }
     let (width, count) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
     let flat = input.reshape([count, width]); // [members · rows · ..., d_input]

@@ -70,6 +70,11 @@ pub struct ActiveParameter {
 }
 
 impl ActiveParameter {
+    /// The number of its scope, which no other scope of this process has.
+    pub fn scope_number(&self) -> u64 {
+        self.frame.number
+    }
+
     /// Whether the parameter has `no_grad()`, in the model and in clones: it has no noise, and the rows may belong to a teacher.
     pub fn is_inactive(&self) -> bool {
         self.frame.perturbation.table.is_inactive(self.position)

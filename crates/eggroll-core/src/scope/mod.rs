@@ -44,6 +44,7 @@ use burn::tensor::Tensor;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How one model is perturbed in one noise epoch.
 #[derive(Clone, Debug)]
@@ -181,6 +182,7 @@ impl Perturbation {
             uses: RefCell::new(ParameterUse::of_none(entries.len())),
             fields: RefCell::new(entries.iter().map(|_| ReachedFields::default()).collect()),
             output_bytes: Cell::new(0),
+            number: FRAME.fetch_add(1, Relaxed),
         });
         let _guard = Guard::enter(frame.clone());
         let span = profile::span(Component::Fitness, 0);
@@ -294,7 +296,11 @@ struct Frame {
     uses: RefCell<Vec<ParameterUse>>,
     fields: RefCell<Vec<ReachedFields>>,
     output_bytes: Cell<u64>,
+    /// No other scope of this process has it.
+    number: u64,
 }
+
+static FRAME: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static FRAMES: RefCell<Vec<Rc<Frame>>> = const { RefCell::new(Vec::new()) };

@@ -11,6 +11,7 @@ mod modules;
 mod operation;
 mod program;
 mod rewrite;
+mod rows;
 mod tensors;
 mod trace;
 mod values;
@@ -23,13 +24,17 @@ use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
 use burn::tensor::{DType, Device};
 use eggroll_core::ops::InputRows;
+use eggroll_core::scope::ActiveParameter;
 use eggroll_core::sync::locked;
 use interpreter::interpreter;
 use program::GraphProgram;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use trace::{InputForm, Parameter, parameters, trace};
+use trace::{InputForm, Parameter, Trace, parameters, trace};
+
+/// Scopes that are remembered: more than run at a time.
+const SCOPES: usize = 256;
 
 type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 
@@ -39,8 +44,9 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// model's own, bit for bit. The model keeps its type: nothing of it is replaced. Draws and estimates are the same as with perturbed
 /// modules, because a parameter's address is its position in the model in both cases.
 ///
-/// The forward is recorded by Burn's capture device, which computes nothing, once for every shape of input and choice of `no_grad()`. Rows of members stand
-/// on the leading axis, so Burn's operations are right as they are. Operations that use a parameter become
+/// The forward is recorded by Burn's capture device, which computes nothing, for every shape of input and choice of `no_grad()`, and again in every
+/// chunk of members. What is no parameter (tensors in fields, numbers, what the closure holds) is a constant of the chunk. Rows of members stand on the
+/// leading axis, so Burn's operations are right as they are. Operations that use a parameter become
 ///
 /// | use | becomes |
 /// |---|---|
@@ -50,8 +56,8 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// | other convolutions; products with a transpose or with what was computed from parameters | a batched operation under every member's weight, which is formed |
 ///
 /// A parameter that is used in any other way is refused when the forward is recorded, unless it has `no_grad()`. So is a forward in
-/// which members would mix. To detect that, axes of the batch are followed through the graph, and a population of four is compared with
-/// its members one by one.
+/// which members would mix. To detect that, axes of the batch are followed through the graph. Then a population of four is compared with its members one
+/// by one; each has the rows in another order.
 ///
 /// # Example
 ///
@@ -85,7 +91,15 @@ pub struct PopulationGraph<M, X, Y> {
 
 struct GraphRecorder {
     device: Device,
-    programs: HashMap<Shapes, Arc<GraphProgram>>,
+    programs: HashMap<Shapes, Recorded>,
+}
+
+/// A program, and what it was made of.
+struct Recorded {
+    program: Arc<GraphProgram>,
+    trace: Trace,
+    /// Scopes in which a recording was the same. In the next one, tensors and numbers outside of parameters may be others.
+    scopes: VecDeque<u64>,
 }
 
 /// What a program was made for.
@@ -136,10 +150,11 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         }
         let batched = |model: &M, members: X| {
             let (parameters, parts) = (parameters(model), members.parts());
-            let program = graph.program(model, &parameters, &parts, verify::MEMBERS, false)?;
+            let program = graph.program(model, &parameters, &parts, rows::MEMBERS, false)?;
             Ok(execute::run(&program, &parameters, parts))
         };
         verify::verify(model, example, &*graph.forward, batched)?;
+        locked(&graph.recorder).programs.clear();
         Ok(graph)
     }
 
@@ -192,7 +207,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         Y::rebuild(&mut execute::run(&program, &parameters, parts).into_iter())
     }
 
-    /// The program for inputs of this form, recorded if there is none yet.
+    /// The program for inputs of this form, recorded if there is none of this scope yet.
     fn program(
         &self,
         model: &M,
@@ -206,10 +221,14 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         let forms: Vec<InputForm> = forms.collect();
         let perturbed = parameters.iter().map(|parameter| parameter.is_perturbed).collect();
         let shapes = Shapes { inputs: forms.clone(), perturbed, members, shared };
+        let scope =
+            parameters.iter().find_map(|parameter| parameter.active.as_ref()).map(ActiveParameter::scope_number);
         // A forward that panicked has left no program, and Burn has closed its recording.
         let mut recorder = locked(&self.recorder);
-        if let Some(known) = recorder.programs.get(&shapes) {
-            return Ok(known.clone());
+        if let Some(known) =
+            recorder.programs.get(&shapes).filter(|known| scope.is_none_or(|it| known.scopes.contains(&it)))
+        {
+            return Ok(known.program.clone());
         }
         let refused =
             |reason| GraphError::Input { shapes: forms.iter().map(|(shape, _)| shape.clone()).collect(), reason };
@@ -224,11 +243,22 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         };
         let settings = Device::new(first.device()).settings();
         let doubled: Vec<InputForm> = forms.iter().map(|form| multiplied(form.clone(), 2)).collect();
-        let record = |forms: &[InputForm]| trace(&recorder.device, settings, model, forms, &*self.forward);
-        let (trace, other) = (record(&forms)?, record(&doubled)?);
-        let program = rewrite::rewrite(trace, &other, parameters, members, shared, on.as_mut())?;
+        let device = recorder.device.clone();
+        let record = |forms: &[InputForm]| trace(&device, settings, model, forms, &*self.forward);
+        let trace = record(&forms)?;
+        if let Some(known) = recorder.programs.get_mut(&shapes).filter(|known| known.trace.is_same(&trace)) {
+            known.scopes.extend(scope);
+            while known.scopes.len() > SCOPES {
+                known.scopes.pop_front();
+            }
+            return Ok(known.program.clone());
+        }
+        let other = record(&doubled)?;
+        let program = rewrite::rewrite(trace.clone(), &other, parameters, members, shared, on.as_mut())?;
         let program = Arc::new(program);
-        recorder.programs.insert(shapes, program.clone());
+        recorder
+            .programs
+            .insert(shapes, Recorded { program: program.clone(), trace, scopes: scope.into_iter().collect() });
         Ok(program)
     }
 }

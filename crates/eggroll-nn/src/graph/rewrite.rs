@@ -151,8 +151,32 @@ fn batch_axes(operations: &[OperationIr], other: &[OperationIr]) -> Result<HashM
         for (a, b) in a.nodes().into_iter().zip(b.nodes()) {
             batch.insert(a.id, axes(&a.shape, &b.shape));
         }
+        if let Some((input, out)) = reshaped(a)
+            && let (RowAxis::Other, RowAxis::Leading) = (batch[&input.id], batch[&out.id])
+            && let Some((other, _)) = reshaped(b)
+            && !leads(&input.shape, &other.shape)
+        {
+            return Err(GraphError::MixesRows { operation: name(a), shape: out.shape.to_vec() });
+        }
     }
     Ok(batch)
+}
+
+/// Operand and result of a reshape.
+fn reshaped(operation: &OperationIr) -> Option<(&TensorIr, &TensorIr)> {
+    match operation {
+        OperationIr::BaseFloat(BaseOperationIr::Reshape(op))
+        | OperationIr::BaseInt(BaseOperationIr::Reshape(op))
+        | OperationIr::BaseBool(BaseOperationIr::Reshape(op)) => Some((&op.input, &op.out)),
+        _ => None,
+    }
+}
+
+/// Whether only axes of length 1 precede the axis of the rows, as shapes for two numbers of rows show. Otherwise `[steps, rows]` in one axis would
+/// be taken for rows of members.
+fn leads(shape: &Shape, other: &Shape) -> bool {
+    let first = (0..shape.num_dims()).find(|axis| shape[*axis] != other[*axis]);
+    first.is_none_or(|first| shape[..first].iter().all(|length| *length == 1))
 }
 
 impl Rewrite<'_> {

@@ -2,7 +2,7 @@
 
 use super::error::GraphError;
 use super::tensors::GraphTensors;
-use burn::backend::ir::{BaseOperationIr, OperationIr, TensorIr};
+use burn::backend::ir::{BaseOperationIr, IrVisitorMut, OperationIr, TensorIr};
 use burn::backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn::backend::{BackendTensor, Capture, Dispatch, DispatchKindConversion, DispatchTensor, TensorMetadata};
 use burn::module::{Module, ModuleMapper, Param, ParamId};
@@ -10,6 +10,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, DType, Device, DeviceConfig, DeviceSettings, Int, Shape, Tensor, TensorData, TensorId};
 use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
 use eggroll_core::scope::{self, ActiveParameter, CloneError};
+use std::collections::HashMap;
 
 /// One parameter of the current model.
 #[derive(Clone)]
@@ -82,6 +83,7 @@ impl PathVisitor for CloneCollector {
 }
 
 /// A recorded forward.
+#[derive(Clone)]
 pub(super) struct Trace {
     /// What is computed, in order.
     pub operations: Vec<OperationIr>,
@@ -93,6 +95,39 @@ pub(super) struct Trace {
     pub parameters: Vec<TensorId>,
     /// The outputs.
     pub outputs: Vec<TensorId>,
+}
+
+impl Trace {
+    /// Whether another recording for inputs of the same forms computes the same from the same constants.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let constants = self.constants.iter().map(|(_, data)| data);
+        constants.eq(other.constants.iter().map(|(_, data)| data)) && self.numbered() == other.numbered()
+    }
+
+    /// Operations and outputs with tensors numbered in order: every recording has new identifiers.
+    fn numbered(&self) -> (Vec<OperationIr>, Vec<TensorId>) {
+        struct Numbers(HashMap<TensorId, TensorId>);
+        impl Numbers {
+            fn of(&mut self, id: TensorId) -> TensorId {
+                let next = TensorId::new(self.0.len() as u64);
+                *self.0.entry(id).or_insert(next)
+            }
+        }
+        impl IrVisitorMut for Numbers {
+            fn visit_tensor_mut(&mut self, tensor: &mut TensorIr) {
+                tensor.id = self.of(tensor.id);
+            }
+        }
+        let mut numbers = Numbers(HashMap::new());
+        let inputs = self.inputs.iter().map(|input| input.id);
+        let constants = self.constants.iter().map(|(id, _)| *id);
+        inputs.chain(self.parameters.iter().copied()).chain(constants).for_each(|id| {
+            numbers.of(id);
+        });
+        let mut operations = self.operations.clone();
+        operations.iter_mut().for_each(|operation| operation.visit_mut(&mut numbers));
+        (operations, self.outputs.iter().map(|id| numbers.of(*id)).collect())
+    }
 }
 
 /// Shape and type of an input.

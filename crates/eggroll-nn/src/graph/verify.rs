@@ -1,26 +1,30 @@
 //! The safety net: a small population, batched and one by one.
 
 use super::error::GraphError;
+use super::rows::{self, MEMBERS};
 use super::tensors::GraphTensors;
 use super::trace::parameters;
 use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
-use burn::tensor::{DType, Shape, Tensor, TensorData};
+use burn::tensor::DType;
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{EggrollConfig, MaterializedNoise, PairRange, ParameterTable, Role, TableError};
 use std::sync::Arc;
 
 /// Pairs of the population.
-const PAIRS: u32 = 2;
-/// Its members.
-pub(super) const MEMBERS: usize = 2 * PAIRS as usize;
-/// Noise scale: large enough to be seen behind rounding, in the range of usual weights.
+const PAIRS: u32 = (MEMBERS / 2) as u32;
+/// Noise scale: large enough to be seen behind rounding, in the range of usual weights; larger for half precision, whose roundings are.
 const SIGMA: f64 = 0.05;
+const HALF_SIGMA: f64 = 0.2;
 /// Largest error of the batched forward as a share of the noise's effect; rows under a wrong member's weights are off by all of
 /// it.
 const SHARE: f64 = 0.02;
-/// Roundings that are allowed, in units of the largest output.
+/// Roundings that are allowed, in units of the largest output: few sums of half precision have more than 16.
 const ROUNDINGS: f64 = 64.0;
+const HALF_ROUNDINGS: f64 = 16.0;
+/// Share of integers that a rounding may change, for example the index of the largest of nearly equal values.
+const CHANGED: f64 = 0.05;
+const HALF_CHANGED: f64 = 0.25;
 
 /// Compares `batched`, which runs inside a scope on rows of [`MEMBERS`] members, with `forward` of their models one by one.
 pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
@@ -57,76 +61,59 @@ fn compare<M: Module, X: GraphTensors, Y: GraphTensors>(
     let noiser = EggrollConfig::new().init().expect("rank 1");
     let table = ParameterTable::new(model, &noiser, &[]).map_err(GraphError::Table)?;
     let any_frozen = AnyFrozen(table.entries().iter().any(|entry| entry.role == Role::Frozen));
+    let epsilon = epsilon(model);
+    let is_half = epsilon > f64::from(f32::EPSILON);
     let perturbation = Perturbation {
         noiser: Arc::new(noiser),
         table: Arc::new(table),
         seed: 0,
         generation: 0,
-        sigma: SIGMA,
+        sigma: if is_half { HALF_SIGMA } else { SIGMA },
         held: Arc::new(MaterializedNoise::default()),
     };
-    let members = folded(example.clone());
-    let (found, _) = perturbation.run(PairRange::new(0, PAIRS), || batched(model, members));
+    let rows = rows::of_members(example.parts());
+    let rebuilt = |parts: Vec<DispatchTensor>| X::rebuild(&mut parts.into_iter());
+    let all = rebuilt(rows::folded(&rows));
+    let (found, _) = perturbation.run(PairRange::new(0, PAIRS), || batched(model, all));
     let found = numbers(found?);
-    let plain = numbers(forward(model, example.clone()).parts());
     let mut expected: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
-    let mut effects = vec![0.0f64; found.len()];
+    let mut plain = expected.clone();
     // `valid` makes its own running states.
-    for member in (0..PAIRS).flat_map(|pair| perturbation.materialize(&model.valid(), pair)) {
-        let outputs = numbers(forward(&member, example.clone()).parts());
-        for (output, values) in outputs.into_iter().enumerate() {
-            effects[output] = effects[output].max(largest_difference(&values, &plain[output]));
-            expected[output].extend(values);
+    let members = (0..PAIRS).flat_map(|pair| perturbation.materialize(&model.valid(), pair));
+    for (member, rows) in members.zip(&rows) {
+        for (all, model) in [(&mut expected, &member), (&mut plain, model)] {
+            let outputs = numbers(forward(model, rebuilt(rows.clone())).parts());
+            all.iter_mut().zip(outputs).for_each(|(all, output)| all.extend(output.values));
         }
     }
-    for (output, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        let (difference, effect) = (largest_difference(found, expected), effects[output]);
+    for (output, (found, (expected, plain))) in found.iter().zip(expected.iter().zip(&plain)).enumerate() {
+        let compared = if found.is_float { largest_difference } else { share_of_changes };
+        let (difference, effect) = (compared(&found.values, expected), compared(expected, plain));
         let largest = expected.iter().filter(|value| value.is_finite()).fold(0.0f64, |a, b| a.max(b.abs()));
-        let tolerance = SHARE * effect + ROUNDINGS * epsilon(model) * largest;
-        if found.len() != expected.len() || difference > tolerance {
+        let roundings = if is_half { HALF_ROUNDINGS } else { ROUNDINGS };
+        let tolerance = match found.is_float {
+            true => SHARE * effect + roundings * epsilon * largest,
+            // One may always be on an edge.
+            false => (if is_half { HALF_CHANGED } else { CHANGED }).max(1.0 / expected.len() as f64),
+        };
+        if found.values.len() != expected.len() || difference > tolerance {
             return Err(GraphError::Differs { output, difference, effect });
         }
     }
     Ok(any_frozen)
 }
 
-/// Every tensor's rows for every member.
-fn folded<X: GraphTensors>(example: X) -> X {
-    let parts: Vec<DispatchTensor> = example.parts();
-    let folded: Vec<DispatchTensor> = parts.into_iter().map(repeat_rows).collect();
-    X::rebuild(&mut folded.into_iter())
+/// An output.
+struct Numbers {
+    is_float: bool,
+    values: Vec<f64>,
 }
 
-fn repeat_rows(tensor: DispatchTensor) -> DispatchTensor {
-    use burn::backend::Dispatch;
-    use burn::backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
-    let dtype = tensor.dtype();
-    if dtype.is_float() {
-        Dispatch::float_repeat_dim(tensor, 0, MEMBERS)
-    } else if dtype.is_bool() {
-        Dispatch::bool_repeat_dim(tensor, 0, MEMBERS)
-    } else {
-        Dispatch::int_repeat_dim(tensor, 0, MEMBERS)
-    }
-}
-
-/// The values of every float tensor; empty for others, which a rounding may change completely.
-fn numbers(tensors: Vec<DispatchTensor>) -> Vec<Vec<f64>> {
-    let values = |tensor: DispatchTensor| {
-        if !tensor.dtype().is_float() {
-            return Vec::new();
-        }
-        let elements = tensor.shape().num_elements();
-        let data: TensorData = Tensor::<1>::from_dispatch(flat(tensor, elements)).cast(DType::F32).into_data();
-        data.iter::<f64>().collect()
-    };
-    tensors.into_iter().map(values).collect()
-}
-
-fn flat(tensor: DispatchTensor, elements: usize) -> DispatchTensor {
-    use burn::backend::Dispatch;
-    use burn::backend::ops::FloatTensorOps;
-    Dispatch::float_reshape(tensor, Shape::new([elements]))
+fn numbers(tensors: Vec<DispatchTensor>) -> Vec<Numbers> {
+    tensors
+        .into_iter()
+        .map(|tensor| Numbers { is_float: tensor.dtype().is_float(), values: rows::values(tensor) })
+        .collect()
 }
 
 /// Infinite where only one of two values is a number.
@@ -137,6 +124,11 @@ fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
         _ => f64::INFINITY,
     };
     a.iter().zip(b).map(difference).fold(0.0, f64::max)
+}
+
+/// Share of the values that are not equal.
+fn share_of_changes(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).filter(|(a, b)| a != b).count() as f64 / a.len().max(1) as f64
 }
 
 /// Rounding of the coarsest type among the parameters.

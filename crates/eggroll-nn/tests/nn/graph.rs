@@ -266,6 +266,74 @@ fn forwards_that_mix_rows_are_refused() {
         if large { model.forward(x) * 2.0 } else { model.forward(x) }
     });
     assert!(matches!(dependent, Err(GraphError::ShapeDependent { .. })), "{dependent:?}");
+    // Rows from other rows: by an index, before any parameter, of an example without values, and of outputs that are integers.
+    let indexed = PopulationGraph::trace(
+        &model,
+        (x(), Tensor::<1, Int>::from_ints([1, 1], &device)),
+        |model: &GraphMlp, (x, from): (Tensor<2>, Tensor<1, Int>)| model.forward(x.select(0, from)),
+    );
+    assert!(matches!(indexed, Err(GraphError::Differs { .. })), "{indexed:?}");
+    let early = PopulationGraph::trace(&model, x(), |model: &GraphMlp, x: Tensor<2>| model.forward(x.flip([0])));
+    assert!(matches!(early, Err(GraphError::Differs { .. })), "{early:?}");
+    let blank = PopulationGraph::trace(&model, x().zeros_like(), |model: &GraphMlp, x: Tensor<2>| {
+        model.second.forward(model.first.forward(x.clone()) - model.first.forward(x.zeros_like())).flip([0])
+    });
+    assert!(matches!(blank, Err(GraphError::Differs { .. })), "{blank:?}");
+    let chosen = PopulationGraph::trace(&model, uniform([9, 7], 0, &device), |model: &GraphMlp, x: Tensor<2>| {
+        model.forward(x).flip([0]).argmax(1)
+    });
+    assert!(matches!(chosen, Err(GraphError::Differs { .. })), "{chosen:?}");
+    let right = PopulationGraph::trace(&model, uniform([9, 7], 0, &device), |model: &GraphMlp, x: Tensor<2>| {
+        model.forward(x).argmax(1)
+    });
+    assert!(right.is_ok(), "canary: {right:?}");
+}
+
+/// One step is in the order of rows, several with time first are not.
+#[test]
+fn time_first_is_refused_for_any_number_of_steps() {
+    let device = Device::flex();
+    let model = GraphMlp::new(&device);
+    fn forward(model: &GraphMlp, x: Tensor<3>) -> Tensor<3> {
+        let [batch, steps, width] = x.dims();
+        let y = model.forward(x.swap_dims(0, 1).reshape([steps * batch, width]));
+        y.reshape([steps, batch, 3]).swap_dims(0, 1)
+    }
+    let steps = PopulationGraph::trace(&model, uniform([2, 4, 7], 0, &device), forward);
+    assert!(matches!(steps, Err(GraphError::MixesRows { .. })), "{steps:?}");
+    let graph = PopulationGraph::trace(&model, uniform([2, 1, 7], 0, &device), forward).expect("one step");
+    let scope = perturbation(&model, &EggrollConfig::new().into(), &[]);
+    let run = |x: Tensor<3>| catch_unwind(AssertUnwindSafe(|| scope.run(PAIRS, || graph.forward(&model, x))));
+    let panic = run(uniform([MEMBERS * 2, 4, 7], 0, &device)).expect_err("four steps");
+    let named = |text: &String| text.starts_with("graph: Reshape joins rows of the batch");
+    assert!(panic.downcast_ref::<String>().is_some_and(named), "{panic:?}");
+    assert!(run(uniform([MEMBERS * 2, 1, 7], 0, &device)).is_ok(), "canary: one step");
+}
+
+/// Tensors and numbers that are no parameters are read anew in every scope, in the same shapes and with the same noise.
+#[test]
+fn constants_are_those_of_the_scope() {
+    #[derive(Module, Debug)]
+    struct Observer {
+        linear: Linear,
+        mean: Tensor<2>,
+        scale: f64,
+    }
+    fn forward(model: &Observer, x: Tensor<2>) -> Tensor<2> {
+        model.linear.forward((x - model.mean.clone()) * model.scale)
+    }
+    let device = Device::flex();
+    let linear = LinearConfig::new(4, 3).init(&device);
+    let mut model = Observer { linear, mean: Tensor::zeros([1, 4], &device), scale: 1.0 };
+    let graph = PopulationGraph::trace(&model, uniform([2, 4], 0, &device), forward).expect("traced");
+    let x = uniform([MEMBERS * 2, 4], 0, &device);
+    let scope = perturbation(&model, &EggrollConfig::new().into(), &[]);
+    for (number, scale) in [(0, 1.0), (1, 1.0), (2, 0.5)] {
+        (model.mean, model.scale) = (uniform([1, 4], number, &device), scale);
+        let alone = |member, model: Observer| forward(&model, rows_of(&x, member));
+        let what = format!("constants {number}");
+        assert_members((&what, NETWORK), &model, &scope, || graph.forward(&model, x.clone()), alone);
+    }
 }
 
 /// A forward that panics while it is recorded, by the rows that it is given, and what can be done afterwards.

@@ -140,3 +140,13 @@ fn refuses_other_width() {
     let device = Device::flex();
     LinearConfig::new(3, 2).init(&device).forward(Tensor::<2>::ones([2, 4], &device));
 }
+
+/// Four steps of members, behind an axis of one: dealt out in order, members would get others' rows.
+#[test]
+#[should_panic(expected = "the first axis of the input [4, 6, 3] is not a multiple of 6 members")]
+fn refuses_time_first() {
+    let device = Device::flex();
+    let layer = LinearConfig::new(3, 2).init(&device);
+    let scope = perturbation(&layer, &EggrollConfig::new().into(), &[]);
+    scope.run(PAIRS, || layer.forward(Tensor::<4>::ones([1, 4, MEMBERS, 3], &device)));
+}
