@@ -47,7 +47,8 @@ pub fn generate<M: LanguageModel + ?Sized>(
 /// [`generate`] on the host.
 pub(crate) fn without_noise<D: Decoder>(decoder: &D, prompts: &[Item], sampling: &SamplingConfig) -> Vec<Generated> {
     let plain = MemberTask::plain();
-    let numbered: Vec<(u32, &Item)> = (0..).zip(prompts).collect();
+    let numbered: Vec<(u32, &Item)> =
+        prompts.iter().enumerate().map(|(place, item)| (item.draws(place), item)).collect();
     // Every part generates the same number of sequences; rows of the prompts do not count.
     let results = run_parts(
         &numbered,
@@ -98,10 +99,10 @@ pub(crate) fn of_members<D: Decoder>(
     let round = population.generation() as u32;
     let results = run_tasks(decoder, population, prompts.count(), |task| {
         let members = prompts.of_members(&task.members, population);
-        let jobs = members
-            .iter()
-            .enumerate()
-            .flat_map(|(member, (_, items))| (0..).zip(*items).map(move |(item, prompt)| Job { member, item, prompt }));
+        let jobs = members.iter().enumerate().flat_map(|(member, (_, items))| {
+            let job = move |(place, prompt): (usize, _)| Job { member, item: Item::draws(prompt, place), prompt };
+            items.iter().enumerate().map(job)
+        });
         let mut texts =
             generate_jobs(&mut DecoderRun::new(decoder, task), &members, jobs.collect(), round, sampling).into_iter();
         members.iter().map(|(_, items)| texts.by_ref().take(items.len()).collect()).collect::<Vec<Vec<_>>>()
@@ -114,7 +115,7 @@ pub(crate) fn of_members<D: Decoder>(
 struct Job<'a> {
     /// The member, by its position in the task.
     member: usize,
-    /// The prompt's number, for its draws.
+    /// Number of the prompt's draws.
     item: u32,
     prompt: &'a Item,
 }

@@ -10,17 +10,29 @@ use std::ops::Range;
 pub struct Item {
     tokens: Vec<u32>,
     prompt: usize,
+    /// Number of its draws, if that is not its place in the list.
+    draws: Option<u32>,
 }
 
 impl Item {
     /// A prompt and its completion, as token ids.
     pub fn new(prompt: &[u32], completion: &[u32]) -> Self {
-        Self { tokens: [prompt, completion].concat(), prompt: prompt.len() }
+        Self { tokens: [prompt, completion].concat(), prompt: prompt.len(), draws: None }
     }
 
     /// A prompt for a model to continue.
     pub fn prompt_only(prompt: &[u32]) -> Self {
         Self::new(prompt, &[])
+    }
+
+    /// With the draws of this number, in any place of a list.
+    pub(crate) fn with_draws(self, number: u32) -> Self {
+        Self { draws: Some(number), ..self }
+    }
+
+    /// Number of its draws, in this place of a list.
+    pub(crate) fn draws(&self, place: usize) -> u32 {
+        self.draws.unwrap_or(place as u32)
     }
 
     /// The prompt.

@@ -45,7 +45,7 @@ pub(super) fn texts(
 
 /// A row that is being written.
 struct Row {
-    /// The prompt's number, for its draws.
+    /// Number of the prompt's draws.
     item: u32,
     live: bool,
     text: Generated,
@@ -62,7 +62,7 @@ fn write_batch(
     let round = population.map_or(0, |population| population.generation() as u32);
     let longest = prompts.iter().flatten().map(|item| item.prompt().len()).max().unwrap_or(1);
     let row = |(number, prompt): (usize, &Option<&Item>)| Row {
-        item: (batch.first + number % batch.each) as u32,
+        item: prompt.map_or(0, |prompt| prompt.draws(batch.first + number % batch.each)),
         live: prompt.is_some(),
         text: Generated { tokens: Vec::new(), stopped: false, finite: true },
     };

@@ -30,15 +30,17 @@ pub(super) struct Played {
     pub stopped: bool,
     /// Whether all logits were finite. A broken text gets no score: a short text might get a high one.
     finite: bool,
+    /// Number of its draws.
+    number: u32,
     turns: Vec<String>,
     /// Whether the model has to answer.
     open: bool,
 }
 
 impl Played {
-    fn of(prompt: &Item) -> Self {
+    fn of(prompt: &Item, number: u32) -> Self {
         let tokens = prompt.prompt().to_vec();
-        Self { tokens, read: 0, stopped: false, finite: true, turns: Vec::new(), open: true }
+        Self { tokens, read: 0, stopped: false, finite: true, number, turns: Vec::new(), open: true }
     }
 
     pub fn score(&self, prompt: &Prompt, reward: &dyn Reward) -> f32 {
@@ -98,13 +100,17 @@ impl<M: Tunable> Finetune<M> {
             return Err(ItemsError::Empty.into());
         }
         let of_member = |_| {
-            let again = |item| std::iter::repeat_with(move || Played::of(item)).take(sampling.answers);
-            items.iter().flat_map(again).collect::<Vec<_>>()
+            let of_item = |(place, item): (usize, &Item)| {
+                let first = item.draws(place * sampling.answers);
+                (0..sampling.answers).map(|answer| Played::of(item, first + answer as u32)).collect::<Vec<_>>()
+            };
+            items.iter().enumerate().flat_map(of_item).collect::<Vec<_>>()
         };
         let mut all: Vec<Vec<Played>> = (0..members).map(of_member).collect();
         let is_open = |played: &&Played| played.open;
         for turn in 0.. {
-            let context = |played: &Played| Item::prompt_only(&played.tokens);
+            // An episode has its own draws, whichever others are still open.
+            let context = |played: &Played| Item::prompt_only(&played.tokens).with_draws(played.number);
             let asked: Vec<Vec<Item>> =
                 all.iter().map(|played| played.iter().filter(is_open).map(context).collect()).collect();
             if asked.iter().all(Vec::is_empty) {
@@ -134,9 +140,9 @@ impl<M: Tunable> Finetune<M> {
         sampling: &SamplingConfig,
     ) -> Result<(), Error> {
         played.read += played.tokens.len() + text.tokens.len();
+        played.turns.push(self.tokenizer.decode_after(&played.tokens, &text.tokens)?);
         played.tokens.extend(&text.tokens);
         (played.stopped, played.finite) = (text.stopped, text.finite);
-        played.turns.push(self.tokenizer.decode(&text.tokens, true)?);
         played.open = false;
         if !text.finite {
             return Ok(());

@@ -276,7 +276,7 @@ impl<M: Tunable> Finetune<M> {
         if let Some(prompt) = generated.iter().position(|generated| !generated.finite) {
             return Err(Error::NoNextToken { prompt, tokens: generated[prompt].tokens.len() });
         }
-        generated.iter().map(|generated| self.completion(generated)).collect()
+        items.iter().zip(&generated).map(|(prompt, generated)| self.completion(prompt, generated)).collect()
     }
 
     /// Refuses what would make the log one of another run.
@@ -297,8 +297,8 @@ impl<M: Tunable> Finetune<M> {
         }
     }
 
-    fn completion(&self, generated: &crate::language_model::Generated) -> Result<Completion, Error> {
-        let text = self.tokenizer.decode(&generated.tokens, true)?;
+    fn completion(&self, prompt: &Item, generated: &crate::language_model::Generated) -> Result<Completion, Error> {
+        let text = self.tokenizer.decode_after(prompt.prompt(), &generated.tokens)?;
         Ok(Completion { text, tokens: generated.tokens.len(), stopped: generated.stopped })
     }
 }

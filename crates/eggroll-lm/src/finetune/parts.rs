@@ -45,7 +45,9 @@ impl<M: Tunable> Finetune<M> {
             return Ok(None);
         }
         let one = sampling.clone().with_answers(1, 1);
-        let played = self.play_alone(reward, prompts, items, &one)?;
+        let first = |(place, item): (usize, &Item)| item.clone().with_draws((place * sampling.answers) as u32);
+        let items: Vec<Item> = items.iter().enumerate().map(first).collect();
+        let played = self.play_alone(reward, prompts, &items, &one)?;
         // With an arbitrary last token, which is not read.
         let answered = |(item, played): (&Item, &Played)| {
             Item::new(item.prompt(), &[&played.tokens[item.prompt().len()..], &[0]].concat())

@@ -105,3 +105,25 @@ fn limits_of_episodes() {
     let error = finetune.generate_members(&population, Items::Each(&lists), &warm).unwrap_err().to_string();
     assert!(error.contains("7 lists of items for 8 members"), "{error}");
 }
+
+/// The draws of an episode do not depend on which others are still open.
+#[test]
+fn an_episode_has_its_own_draws() {
+    struct RepliesTo(&'static [&'static str]);
+    impl Reward for RepliesTo {
+        fn score(&self, _: &Prompt, completion: &str) -> f32 {
+            completion.len() as f32
+        }
+
+        fn reply(&self, prompt: &Prompt, turns: &[String]) -> Option<String> {
+            (turns.len() == 1 && self.0.contains(&prompt.question.as_str())).then(|| "more".to_owned())
+        }
+    }
+    let (finetune, prompts) = (finetune(settings()), ["abc", "hello"].map(Prompt::new));
+    let sampling = SamplingConfig::greedy(8).with_temperature(1.0).with_answers(3, 1);
+    let play = |reward: &RepliesTo| finetune.play(reward, &prompts, &sampling).unwrap();
+    let (both, one) = (play(&RepliesTo(&["abc", "hello"])), play(&RepliesTo(&["hello"])));
+    assert!(one[0].iter().all(|episode| episode.turns.len() == 1));
+    assert_eq!(one[1], both[1]);
+    assert!(both[0] != both[1], "canary: other prompts have other answers");
+}

@@ -52,9 +52,18 @@ fn tokens_are_those_of_sentencepiece() {
     for recorded in recorded() {
         let tokenizer = open(&file(&recorded)).unwrap();
         assert_eq!(differing(&tokenizer, &recorded), 0);
+        let mut spaces = 0;
         for (text, ids, decoded) in &recorded.texts {
             assert_eq!(tokenizer.decode(ids, true).unwrap(), *decoded, "{text:?}");
+            // A completion has the space that it begins with.
+            for cut in 1..ids.len() {
+                let (prompt, completion) = ids.split_at(cut);
+                let Some(expected) = decoded.strip_prefix(&tokenizer.decode(prompt, true).unwrap()) else { continue };
+                assert_eq!(tokenizer.decode_after(prompt, completion).unwrap(), expected, "{text:?} at {cut}");
+                spaces += usize::from(tokenizer.decode(completion, true).unwrap() != expected);
+            }
         }
+        assert_eq!(spaces > 100, recorded.adds_prefix, "canary: alone, {spaces} completions are others");
         assert!(recorded.texts.len() >= 400);
         // A canary: the scores count, and so does the space in front.
         let other = Recorded { scores: recorded.scores.iter().map(|score| -score).collect(), ..recorded };
@@ -70,6 +79,10 @@ fn tokens_are_those_of_sentencepiece() {
 #[test]
 fn its_tokenizer_json_is_the_same_tokenizer() {
     for recorded in recorded() {
+        let mut unnamed = file(&recorded);
+        unnamed.metadata.retain(|(key, _)| !key.ends_with("os_token_id"));
+        let unnamed = open(&unnamed).unwrap();
+        assert_eq!((unnamed.bos(), unnamed.eos()), (Some(1), &[2][..]), "as in llama.cpp");
         let tokenizer = open(&file(&recorded)).unwrap();
         assert_eq!((tokenizer.bos(), tokenizer.eos(), tokenizer.adds_bos()), (Some(1), &[2][..], false));
         let folder = tempfile::tempdir().unwrap();

@@ -83,11 +83,29 @@ fn unused_and_user_defined_tokens() {
     (kinds[258], kinds[260]) = (5, 4);
     file.set("tokenizer.ggml.token_type", Value::I32s(kinds));
     file.set("tokenizer.ggml.merges", Value::Texts(vec!["a b".into()]));
+    for (_, value) in file.metadata.iter_mut().filter(|(key, _)| key == "tokenizer.ggml.tokens") {
+        let Value::Texts(tokens) = value else { panic!("texts") };
+        tokens[260] = "<tag>".into();
+    }
     let tokenizer = open(&file).unwrap();
     assert_eq!((tokenizer.token(258), tokenizer.bos(), tokenizer.vocab_size()), (None, Some(259), 260));
-    let ids = tokenizer.encode("a<|im_end|>").unwrap();
+    let ids = tokenizer.encode("a<tag>").unwrap();
     assert_eq!(ids, [97, 260]);
-    assert_eq!(tokenizer.decode(&ids, true).unwrap(), "a<|im_end|>");
+    assert_eq!(tokenizer.decode(&ids, true).unwrap(), "a<tag>");
+}
+
+/// Older converters have typed them as user-defined, or as normal ones.
+#[test]
+fn ends_of_turns_are_known_by_name() {
+    for kind in [1, 4] {
+        let mut file = tiny("llama");
+        let kinds = (0..261).map(|id| if id == 260 { kind } else { 1 }).collect();
+        file.set("tokenizer.ggml.token_type", Value::I32s(kinds));
+        file.metadata.retain(|(key, _)| key != "tokenizer.ggml.eos_token_id");
+        let tokenizer = open(&file).unwrap();
+        assert_eq!((tokenizer.encode("a<|im_end|>").unwrap(), tokenizer.eos()), (vec![97, 260], &[260][..]));
+        assert_eq!(tokenizer.decode(&[97, 260], true).unwrap(), "a");
+    }
 }
 
 #[test]
@@ -325,6 +343,19 @@ fn steps_take_no_more_than_their_bounds() {
     let levels =
         vec![json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false }); 40];
     assert!(splits(levels).contains("times as long"));
+}
+
+/// Lines are those of Hugging Face's regular expressions, whose `{n,m}+` repeats a repeat; here it would take all it can and give nothing back.
+#[test]
+fn patterns_mean_what_they_mean_there() {
+    let split = |pattern: &str| json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
+    let tokenizer = |pattern: &str| changed(|json| json["pre_tokenizer"] = split(pattern));
+    // The letters ab are a token, except where a line begins.
+    let at_lines = tokenizer(r"^a").unwrap();
+    assert_eq!(at_lines.encode("abab").unwrap(), [0, 1, 3]);
+    assert_eq!(at_lines.encode("c\nab").unwrap(), [2, 0, 1]);
+    assert!(tokenizer(r"a{1,3}+|b").unwrap_err().contains("repeats a repeat"));
+    assert!(tokenizer(r"a{1,3}|\}+|\p{N}+|b").is_ok(), "canary: other braces");
 }
 
 /// A pattern that gives up is an error: the crate would leave the text after it in one piece.

@@ -217,7 +217,9 @@ fn title(it: &str) -> String {
     let mut title = String::new();
     let is_mark = |c: char| is_space(c) || matches!(c, '-' | '(' | '{' | '[' | '<');
     for part in it.split_inclusive(is_mark) {
-        title += &capitalized(part);
+        let mut letters = part.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        title.extend(first.chain(letters.flat_map(char::to_lowercase)));
     }
     title
 }

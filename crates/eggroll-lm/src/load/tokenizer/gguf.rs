@@ -3,7 +3,7 @@
 use super::super::error::LoadError;
 use super::super::gguf::Metadata;
 use super::sentencepiece;
-use super::special::{Declared, Reference};
+use super::special::{Declared, ENDS, Reference};
 use serde_json::{Map, Value, json};
 
 /// Types of tokens.
@@ -68,7 +68,7 @@ fn sentencepiece_parts(metadata: &Metadata, tokens: &[String]) -> Result<(Value,
         return Err(LoadError::unsupported(metadata.path(), key, true, false));
     }
     let kinds = kinds(metadata, tokens)?;
-    let declared = declared(metadata, true, &kinds)?;
+    let declared = sentencepiece_declared(declared(metadata, true, &kinds)?, &kinds);
     let (vocabulary, added) = vocabulary(metadata, tokens, &kinds, &[CONTROL, UNKNOWN])?;
     let merges = sentencepiece::merges(metadata, tokens, |id| matches!(kinds[id], NORMAL | USER_DEFINED))?;
     let unknown = kinds.iter().position(|kind| *kind == UNKNOWN).map(|id| &tokens[id]);
@@ -83,6 +83,16 @@ fn sentencepiece_parts(metadata: &Metadata, tokens: &[String]) -> Result<(Value,
         "model": sentencepiece::model(vocabulary, merges, unknown),
     });
     Ok((json, declared))
+}
+
+/// With the ids that llama.cpp takes where a file of SentencePiece names none.
+fn sentencepiece_declared(declared: Declared, kinds: &[i64]) -> Declared {
+    let known = |id: u32, kind: i64| (kinds.get(id as usize) == Some(&kind)).then_some(Reference::Id(id));
+    let Declared { bos, mut eos, unk, .. } = declared;
+    if eos.is_empty() {
+        eos.extend(known(2, CONTROL));
+    }
+    Declared { bos: bos.or(known(1, CONTROL)), eos, unk: unk.or(known(0, UNKNOWN)), ..declared }
 }
 
 fn kinds(metadata: &Metadata, tokens: &[String]) -> Result<Vec<i64>, LoadError> {
@@ -112,8 +122,10 @@ fn vocabulary(
                 "one id for each token, as in llama.cpp",
             ));
         }
-        if special.contains(kind) || *kind == USER_DEFINED {
-            added.push(added_token(id, token, special.contains(kind)));
+        // Older converters have typed the ends of turns otherwise, and llama.cpp knows them by name. `</s>` may be a tag of HTML.
+        let is_special = special.contains(kind) || token != "</s>" && ENDS.contains(&token.as_str());
+        if is_special || *kind == USER_DEFINED {
+            added.push(added_token(id, token, is_special));
         }
     }
     Ok((vocabulary, added))

@@ -161,6 +161,30 @@ impl Tokenizer {
         guarded(|| self.inner.decode(ids, skip_special)).map_err(LoadError::Tokenizer)
     }
 
+    /// The text that tokens add to the tokens before them. Alone, SentencePiece would drop the space that it begins with.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    pub fn decode_after(&self, before: &[u32], ids: &[u32]) -> Result<String, LoadError> {
+        /// Tokens before them that are looked at: all, where fewer have no text, or begin within a character.
+        const CONTEXTS: [usize; 3] = [8, 64, usize::MAX];
+        let (mut context, mut start) = (before, String::new());
+        for most in CONTEXTS {
+            context = &before[before.len().saturating_sub(most)..];
+            start = self.decode(context, true)?;
+            if !start.is_empty() && !start.contains(char::REPLACEMENT_CHARACTER) {
+                break;
+            }
+        }
+        let all = self.decode(&[context, ids].concat(), true)?;
+        match all.strip_prefix(&start) {
+            Some(text) => Ok(text.to_owned()),
+            // The context ends within a character.
+            None => self.decode(ids, true),
+        }
+    }
+
     /// The token of an id, spelled as in the vocabulary.
     pub fn token(&self, id: u32) -> Option<String> {
         self.inner.id_to_token(id)
@@ -196,9 +220,10 @@ impl Tokenizer {
         self.inner.get_vocab_size(true)
     }
 
-    /// The largest id of a token.
+    /// The largest id of a token. Tokens that were added to the vocabulary do not count: published models may have no row for them, as the
+    /// text models of Gemma 3 have none for images.
     pub fn largest_id(&self) -> Option<u32> {
-        self.inner.get_vocab(true).into_values().max()
+        self.inner.get_vocab(false).into_values().max()
     }
 
     /// The content of a `tokenizer.json`.

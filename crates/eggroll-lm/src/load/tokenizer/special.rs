@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 /// Tokens that end a text or a turn in published models; they end a generation if they are special tokens.
-const ENDS: &[&str] = &[
+pub(super) const ENDS: &[&str] = &[
     "<|im_end|>",
     "<|endoftext|>",
     "<|eot_id|>",

@@ -39,7 +39,7 @@ impl Splits {
         let read = |key: &str| step.get(key).cloned().unwrap_or_default();
         self.0.push(match pattern {
             Some(pattern) => SplitStep::Pattern {
-                regex: Regex::new(pattern).map_err(|error| error.to_string())?,
+                regex: regex(pattern)?,
                 behavior: serde_json::from_value(read("behavior")).map_err(|error| error.to_string())?,
                 invert: read("invert").as_bool().unwrap_or(false),
             },
@@ -60,6 +60,17 @@ impl Splits {
             SplitStep::Other(step) => step.pre_tokenize(text),
         })
     }
+}
+
+/// A pattern as Hugging Face's regular expressions read it: `^` and `$` match at every line. `{n,m}+`, which repeats a repeat there and is possessive
+/// here, is refused.
+fn regex(pattern: &str) -> Result<Regex, String> {
+    let counts = pattern.split('{').skip(1).filter_map(|rest| rest.split_once("}+"));
+    let is_count = |count: &str| !count.is_empty() && count.chars().all(|c| c.is_ascii_digit() || c == ',');
+    if counts.map(|(count, _)| count).any(is_count) {
+        return Err(format!("the pattern {pattern:?} repeats a repeat, `}}+`"));
+    }
+    Regex::new(&format!("(?m){pattern}")).map_err(|error| error.to_string())
 }
 
 /// Whether a regular expression may give up: lookaround, backreferences and atomic groups need backtracking.
