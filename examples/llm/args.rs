@@ -75,7 +75,7 @@ pub struct LlmSettings {
     /// words (positive or negative?), conciseness, countdown, dialogue, or sft (--data).
     #[arg(long, value_enum, default_value_t = TaskName::Words, hide_possible_values = true)]
     pub task: TaskName,
-    /// words: lines of word, tab and valence. sft: lines of {"prompt", "completion"} (.jsonl), or of text. Last tenth: test; before it: dev.
+    /// Lines of word, tab and valence. For sft, of text or {"prompt", "completion"} (.jsonl). Last tenths: dev, test.
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// Hugging Face folder or GGUF file. Default: the model of scripts/smollm2.
@@ -195,7 +195,7 @@ const OF_TRAINING: [&str; 9] =
     ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay", "credit"];
 
 /// Of weights that are floats.
-const OF_FLOATS: [&str; 4] = ["precision", "credit", "anchor-decay", "no-measure"];
+const OF_FLOATS: [&str; 3] = ["precision", "credit", "anchor-decay"];
 
 impl LlmArgs {
     /// Refuses options that the mode or the task would ignore.

@@ -26,13 +26,13 @@ pub enum Role {
 /// EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
 #[derive(Args, Clone, Debug)]
 pub struct NatsArgs {
-    /// The server: nats://host:port or tls://host:port. Secrets are in EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
+    /// The server: nats://host:port or tls://host:port.
     #[arg(long, default_value = "nats://127.0.0.1:4222")]
     nats: String,
     /// Name of this node. Default: derived from its process.
     #[arg(long)]
     node: Option<String>,
-    /// Credentials file.
+    /// Credentials file. Or else EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
     /// Certificates of the certificate authorities, PEM.

@@ -26,7 +26,8 @@ impl Guard {
     /// which parameters that are not finite would cause.
     pub fn check<M: Module>(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         let report = strategy.report().expect("tell made a report");
-        if report.non_finite < strategy.config().population_size {
+        // Scores may be those of parts, of which some are finite.
+        if !report.fitness_mean.is_nan() {
             self.streak = 0;
             return Ok(());
         }

@@ -95,7 +95,11 @@ fn deviation(data: TensorData) -> f64 {
     }
 }
 
-fn deviation_of<T: Sync>(values: &[T], number: impl Fn(&T) -> f64 + Sync) -> f64 {
+fn deviation_of<T: Sync + PartialEq>(values: &[T], number: impl Fn(&T) -> f64 + Sync) -> f64 {
+    // The mean of equal values may be rounded.
+    if values.iter().all(|value| *value == values[0]) {
+        return 0.0;
+    }
     let center = mean(values, &number);
     mean(values, &|value: &T| (number(value) - center) * (number(value) - center)).sqrt()
 }

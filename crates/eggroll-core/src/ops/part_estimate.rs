@@ -91,11 +91,9 @@ impl LowRankRows {
         let (rank, device) = (noise.rank, input.device());
         let elements = rank * (d_input + d_output);
         let of_run = |run: PairRange| {
-            let count = run.count as usize;
             let drawn = source.noise(noise.key, run, elements, (&device, dtype)).cast(DType::F32);
             let drawn = if noise.signs { drawn.sign() } else { drawn };
-            let b = drawn.clone().slice_dim(1, 0..rank * d_input).reshape([count * rank, d_input]);
-            let a = drawn.slice_dim(1, rank * d_input..elements).reshape([count * rank, d_output]);
+            let [b, a] = factors(drawn, rank, [d_input, d_output]);
             let (seen, other) = match input {
                 Input::Rows(x) => (x.clone().cast(DType::F32).matmul(b.transpose()), a),
                 Input::Transposed(x) => (x.clone().cast(DType::F32).matmul(a.transpose()), b),
@@ -144,6 +142,18 @@ impl LowRankRows {
         let mut powers: Vec<_> = self.runs.iter().map(of_run).collect();
         if powers.len() == 1 { powers.remove(0) } else { Tensor::cat(powers, 1) }
     }
+}
+
+/// The columns of both factors of every pair, `[pairs · rank, d_input]` and `[pairs · rank, d_output]`, of their noise.
+pub(crate) fn factors(noise: Tensor<2>, rank: usize, [d_input, d_output]: [usize; 2]) -> [Tensor<2>; 2] {
+    let [pairs, elements] = noise.dims();
+    let columns = |part: Tensor<2>, width: usize| match rank {
+        // In place: a reshape would copy it. Burn multiplies a single column otherwise unless it is contiguous.
+        1 if width > 1 => part,
+        _ => part.reshape([pairs * rank, width]),
+    };
+    let b = columns(noise.clone().slice_dim(1, 0..rank * d_input), d_input);
+    [b, columns(noise.slice_dim(1, rank * d_input..elements), d_output)]
 }
 
 /// The sum over runs of pairs, for pairs of `elements` elements.

@@ -27,10 +27,8 @@ pub enum Operator {
     Floor,
     /// `|a|`
     Abs,
-    /// The smaller of `a` and `b`.
-    Min,
-    /// The larger of `a` and `b`.
-    Max,
+    /// `a`, at least `b` and at most `c`; NaN stays.
+    Clamp,
     /// 1 if `a < b`, else 0.
     Less,
     /// 1 if `a ≤ b`, else 0.
@@ -123,8 +121,8 @@ impl Program {
                 Operator::Cos => value(0).cos(),
                 Operator::Floor => value(0).floor(),
                 Operator::Abs => value(0).abs(),
-                Operator::Min => value(0).min(value(1)),
-                Operator::Max => value(0).max(value(1)),
+                Operator::Clamp if value(0).is_nan() => value(0),
+                Operator::Clamp => value(0).max(value(1)).min(value(2)),
                 Operator::Less => flag(value(0) < value(1)),
                 Operator::LessEqual => flag(value(0) <= value(1)),
                 Operator::Select => value(if value(0) == 0.0 { 2 } else { 1 }),
@@ -188,10 +186,10 @@ impl Symbol {
         self.with(Operator::Abs, &[])
     }
 
-    /// The nearest number from `low` to `high`.
+    /// The nearest number from `low` to `high`; NaN stays.
     pub fn clamp(self, low: f32, high: f32) -> Self {
         let (low, high) = (self.constant(low), self.constant(high));
-        self.with(Operator::Max, &[&low]).with(Operator::Min, &[&high])
+        self.with(Operator::Clamp, &[&low, &high])
     }
 
     /// 1 if it is less than `other`, else 0.

@@ -115,7 +115,9 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
 
     #[track_caller]
     fn rows_of_model<P: Policy>(&self, plan: &EpisodePlan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
-        let on_device = || if self.fused { on_device::run(self, plan, None, policy, device) } else { None };
+        // A scope perturbs tensors.
+        let fused = self.fused && !scope::is_active();
+        let on_device = || if fused { on_device::run(self, plan, None, policy, device) } else { None };
         let fused = self.fused(plan, None, policy).or_else(on_device);
         fused.unwrap_or_else(|| TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len()))
     }

@@ -1,7 +1,7 @@
 //! Rollouts in one kernel: against tensors on the same device and against the host, launches, and what falls back to tensors.
 
 use crate::rollouts::{MEMBERS, OnlyLayers, mlp, strategy};
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::nn::activation::ActivationConfig;
 use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
@@ -218,6 +218,29 @@ fn models_without_noise_run_in_the_kernel() {
     assert_eq!(found, expected);
     let canary = rollouts.evaluate_model(&policy, &EvaluationConfig::new(37).with_seed(1), &device());
     assert_ne!(canary, expected);
+}
+
+/// The returns of a policy that is not a number are none, as on the host: behind ReLU, the head and the environment's bounds.
+#[test]
+fn what_is_not_a_number_stays() {
+    struct NotANumber;
+    impl ModuleMapper for NotANumber {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|value| value * f32::NAN)
+        }
+    }
+    let environment = Short(Pendulum::new(), 3);
+    for head in [ActionHead::Greedy, ActionHead::Tanh] {
+        let rollouts = RolloutConfig::new().with_head(head).init(environment.clone()).expect("valid");
+        let policy = mlp(&environment, ActivationConfig::Relu).map(&mut NotANumber);
+        let evaluation = EvaluationConfig::new(5);
+        let on_device =
+            rollouts.evaluate_model(&OnlyLayers(&policy.clone().to_device(&device())), &evaluation, &device());
+        let on_host = rollouts.evaluate_model(&policy, &evaluation, &Device::flex());
+        for found in [on_device, on_host] {
+            assert!(found.returns().iter().all(|value| value.is_nan()), "{head:?}: {:?}", found.returns());
+        }
+    }
 }
 
 /// What the kernel does not know runs on tensors.

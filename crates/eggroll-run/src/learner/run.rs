@@ -366,7 +366,8 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
     }
 
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<PathBuf>, Error> {
-        // A log is never behind a checkpoint.
+        // A log is never behind a checkpoint: lines are written by another thread.
+        self.machinery.flush();
         locked(&self.log).sync()?;
         let saves = self.config.checkpoint_every > 0 || !continues_from_log(&self.config, self.task);
         let saved = saves.then(|| self.task.save(&self.checkpoints, strategy, model)).transpose()?;

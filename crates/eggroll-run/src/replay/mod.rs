@@ -172,9 +172,9 @@ impl ReplayLog {
             let found = told.map(|(generation, ..)| generation);
             return Err(SavedError::ReplayOrder { path: self.path.clone(), found, expected: self.next }.into());
         };
-        let (found, population) = (fitness.values().len(), strategy.config().population_size);
-        if found == 0 || !found.is_multiple_of(population) {
-            return Err(TellError::FitnessLength { found, population }.into());
+        let (found, tasks, population) = (fitness.values().len(), fitness.tasks(), strategy.config().population_size);
+        if found != population * tasks {
+            return Err(TellError::FitnessLength { found, tasks, population }.into());
         }
         let settings = strategy.told_settings();
         if settings != self.settings {
@@ -196,26 +196,29 @@ impl ReplayLog {
     }
 }
 
-/// Accepts a logged fitness for an update, or refuses it if the update depends on the inputs of layers.
+/// Accepts logged scores for an update, or refuses it if the update depends on the inputs of layers.
 ///
 /// # Errors
 ///
 /// [`SavedError::ReplayCredit`] with the parts.
-fn by_fitness_alone((credit, members): (Credit, usize), fitness: Fitness) -> Result<Fitness, Error> {
-    let parts = fitness.values().len() / members;
+fn by_fitness_alone((credit, members): (Credit, usize), scores: Recorded) -> Result<Fitness, Error> {
+    let parts = scores.parts(members);
     match credit.projects(parts) {
-        false => Ok(fitness),
+        false => Ok(scores.into_fitness(members)),
         true => Err(SavedError::ReplayCredit { credit: credit.to_string(), parts }.into()),
     }
 }
 
 /// The record of a fitness: only the signs of pairs, if they make the same update.
 fn recorded(strategy: &EvolutionStrategy, fitness: &Fitness, stepped: bool, sigma: f64) -> Recorded {
-    if strategy.parameters().trained(ParameterKind::Float).next().is_some() || !strategy.votes_are_signs() {
+    let population = strategy.config().population_size;
+    let by_part = strategy.credit().projects(fitness.tasks());
+    let floats = strategy.parameters().trained(ParameterKind::Float).next().is_some();
+    if floats || by_part || !strategy.votes_are_signs() {
         return Recorded::all(fitness);
     }
-    let signs = Recorded::Signs(fitness.pair_signs(strategy.config().population_size));
-    let weights = strategy.config().pair_weights(&signs.clone().into_fitness(), sigma);
+    let signs = Recorded::Signs(fitness.pair_signs(population));
+    let weights = strategy.config().pair_weights(&signs.clone().into_fitness(population), sigma);
     if weights.is_some() == stepped { signs } else { Recorded::all(fitness) }
 }
 
@@ -254,7 +257,7 @@ pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(E
     let strategy = log.header.config.try_init(&first)?;
     log.check_start(&strategy)?;
     let credit = (strategy.credit(), strategy.config().population_size);
-    log.replay(strategy, first, until, |_, _, scores| by_fitness_alone(credit, scores.into_fitness()))
+    log.replay(strategy, first, until, |_, _, scores| by_fitness_alone(credit, scores))
 }
 
 /// Continues with `strategy` and `model`, for example of a checkpoint, as [`replay`] does from the beginning.
@@ -271,7 +274,7 @@ pub fn replay_from<M: Module>(
     let log = Log::read(path)?;
     log.check_strategy(&strategy)?;
     let credit = (strategy.credit(), strategy.config().population_size);
-    log.replay(strategy, model, until, |_, _, scores| by_fitness_alone(credit, scores.into_fitness()))
+    log.replay(strategy, model, until, |_, _, scores| by_fitness_alone(credit, scores))
 }
 
 /// [`replay_from`] for a model that makes its own steps, such as one whose weights are not floats. `tell` is called for every generation, and must complete it
@@ -292,7 +295,7 @@ pub fn replay_with<M: Module>(
     log.check_model(&strategy, first)?;
     let credit = (strategy.credit(), strategy.config().population_size);
     log.replay_steps(strategy, until, |strategy, population, scores| {
-        let fitness = by_fitness_alone(credit, scores.into_fitness())?;
+        let fitness = by_fitness_alone(credit, scores)?;
         tell(strategy, population, fitness).map_err(Error::User)
     })
 }
@@ -355,6 +358,6 @@ pub fn replay_evaluated<M: Module>(
         let fitness = evaluate(model, population).map_err(Error::User)?;
         let (members, count) = (fitness.values().len() / fitness.tasks(), population.count());
         verify::compare(path, &scores, &fitness, population.generation(), &(0..members.min(count)), count)?;
-        Ok(if members == count { fitness } else { scores.completing(&fitness) })
+        Ok(if members == count { fitness } else { scores.into_fitness(count).with_steps(fitness.steps()) })
     })
 }

@@ -157,21 +157,20 @@ impl Recorded {
         }
     }
 
-    /// The fitness of all members, with the tasks and steps of `fitness`, which covers some of them.
-    pub fn completing(self, fitness: &Fitness) -> Fitness {
-        self.into_fitness().with_tasks(fitness.tasks()).with_steps(fitness.steps())
-    }
-
-    /// A fitness that makes the same update.
-    pub fn into_fitness(self) -> Fitness {
-        match self {
+    /// A fitness of this many members that makes the same update, unless it depends on the steps of sequences.
+    pub fn into_fitness(self, members: usize) -> Fitness {
+        let tasks = self.parts(members);
+        let fitness: Fitness = match self {
             Self::Floats(scores) => scores.into(),
             Self::Integers(scores) => scores.into(),
             Self::Signs(signs) => {
                 let pair = |sign: i8| [i32::from(sign > 0), i32::from(sign < 0)];
                 signs.into_iter().flat_map(pair).collect::<Vec<_>>().into()
             }
-        }
+        };
+        // Others are refused by the update.
+        let fits = tasks > 0 && fitness.values().len() == tasks * members;
+        if fits { fitness.with_tasks(tasks) } else { fitness }
     }
 
     /// The record of a generation in the log of that check.

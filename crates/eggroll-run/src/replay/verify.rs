@@ -80,8 +80,8 @@ pub fn verify<M: Module>(
             }
         }
         Ok(match parts.filter(|_| needs_inputs) {
-            Some(parts) => scores.completing(&parts),
-            None => scores.into_fitness(),
+            Some(parts) => scores.into_fitness(count).with_steps(parts.steps()),
+            None => scores.into_fitness(count),
         })
     })?;
     Ok(Verified { strategy, model, evaluated, members })

@@ -7,6 +7,7 @@ use eggroll_core::QEggrollConfig;
 use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_nn::integer::{EggModel, EggModelConfig, LinearConfig};
+use eggroll_run::{Error, ReplayLog, SavedError, parameter_digest, replay, replay_evaluated};
 use eggroll_train::*;
 use std::collections::BTreeMap;
 use std::f64::consts::LN_2;
@@ -308,4 +309,27 @@ fn a_part_without_a_score() {
     let scores = vec![4.0, 0.0, f32::NAN, 1.0, 2.0, 4.0, 8.0, 0.0];
     let fitness = Fitness::from(scores).with_tasks(2); // two parts of four members
     assert_eq!(fitness.part_votes(4, false), [1, 0, -1, 2]);
+}
+
+/// Whatever the levels of votes: the log has all scores, and says that they are not enough.
+#[test]
+fn their_logs_are_not_replayed_by_fitness_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.replay");
+    let (first, config) = (model(0), config(Credit::Auto, 0));
+    let (mut strategy, mut model) = (config.init(&first), first.clone());
+    let mut log = ReplayLog::create(&path, &strategy, &model).expect("a log");
+    for generation in 0..2 {
+        let population = strategy.ask();
+        let fitness = by_token(&model, &population, batch(generation));
+        strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
+        log.append(&strategy, &fitness).expect("appends");
+    }
+    let error = replay(&path, first.clone(), None).map(drop).expect_err("refused");
+    assert!(matches!(error, Error::Saved(SavedError::ReplayCredit { parts: 72, .. })), "{error}");
+    let evaluate = |model: &EggModel, population: &Population| {
+        Ok(by_token(model, population, batch(population.generation() as u32)))
+    };
+    let (_, again) = replay_evaluated(&path, config.init(&first), first, None, evaluate).expect("replays");
+    assert_eq!(parameter_digest(&again), parameter_digest(&model));
 }

@@ -106,10 +106,11 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
     let own = own_shard(population, communicator);
     let (found, members) = (fitness.values().len(), own_members(population, communicator).len());
     assert!(
-        found > 0 && found.is_multiple_of(members),
-        "evaluate_sharded: {found} fitness values for {members} members"
+        found == members * fitness.tasks(),
+        "{found} fitness values of {} tasks (Fitness::with_tasks) for {members} members",
+        fitness.tasks()
     );
-    let kind = ScoreKind { integers: fitness.integers().is_some(), tasks: found / members, steps: fitness.steps() };
+    let kind = ScoreKind { integers: fitness.integers().is_some(), tasks: fitness.tasks(), steps: fitness.steps() };
     let rows = if communicator.size() > 1 { population.row_words(kind.tasks) } else { Vec::new() };
     let mut message =
         vec![population.generation() as u32, u32::from(kind.integers), kind.tasks as u32, kind.steps as u32];

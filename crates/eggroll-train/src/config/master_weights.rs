@@ -7,13 +7,12 @@ impl EvolutionStrategyConfig {
     ///
     /// `m ← step(m, G)`, `θ ← round(m)`, with the copy `m`, the estimate `G` and the optimizer's moments in f32.
     ///
-    /// Without copies, all of these have the type of the parameter. bf16 has 8 significant bits: a step of less than half the distance to the next
-    /// number is lost. A second moment that decays by `0.999·v` does not move, because the product rounds to `v`. With copies, small steps add up.
-    /// In f16 the squares of small gradients are 0: optimizers that keep them need copies.
+    /// Steps and moments are computed in f32 without copies too, from `θ`. But bf16 has 8 significant bits: a step of less than half the distance to the
+    /// next number is lost. With copies, small steps add up.
     /// Evaluation perturbs `θ` in both cases. Weight decay and [anchor decay](Self::with_anchor_decay) act on `m`.
     ///
-    /// Parameters of other types are unaffected, bit for bit. The copies take 4 bytes for each value, and each moment of the optimizer takes 4 in
-    /// place of 2. [Held](Self::with_noise_source) noise has the type of the parameter: the estimate is then made in that type and cast.
+    /// Parameters of other types are unaffected, bit for bit. The copies take 4 bytes for each value.
+    /// [Held](Self::with_noise_source) noise has the type of the parameter: the estimate is then made in that type and cast.
     ///
     /// # Other changes of the model
     ///

@@ -69,15 +69,9 @@ pub enum ConfigError {
          choose another optimizer"
     )]
     FloatParameter(String),
-    /// An optimizer that keeps squares of gradients, for a trained parameter in f16 without a copy in f32.
-    #[error(
-        "\"{path}\" is in f16, where the squares of small gradients are 0: this optimizer would divide by them. Set \
-         with_master_weights(true), take sgd, lion, adafactor or clip_up, or another type"
-    )]
-    HalfPrecision {
-        /// The parameter.
-        path: String,
-    },
+    /// Clipping that would leave out matrices.
+    #[error("muon: grad_clipping of `others` would not clip matrices: clip all gradients by with_clip_norm")]
+    MuonClipping,
     /// An unknown optimizer, with the known names.
     #[error("unknown optimizer {0}")]
     OptimizerName(String),

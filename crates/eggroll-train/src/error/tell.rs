@@ -8,11 +8,13 @@ use eggroll_core::messages::listed;
 pub enum TellError {
     /// A number of fitness values that is not one, or several tasks, for each member.
     #[error(
-        "expected one fitness value, or one for each task, for every member of a population of {population}, found {found} values"
+        "expected a fitness value for each task (here {tasks}: Fitness::with_tasks) and every member of a population of {population}, found {found} values"
     )]
     FitnessLength {
         /// Values given.
         found: usize,
+        /// Tasks that they are said to have.
+        tasks: usize,
         /// Members of the generation.
         population: usize,
     },

@@ -12,8 +12,8 @@ pub use split_half::SplitHalf;
 
 use crate::config::EvolutionStrategyConfig;
 use crate::fitness::{Fitness, fold_pairs};
+use crate::optimizer::is_half;
 use crate::population::{EstimatePlan, Population, weights_of_rows};
-use crate::update::is_half;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor};
@@ -44,8 +44,10 @@ impl EvolutionStrategyConfig {
             return None;
         }
         let own = self.folded(&self.shaping.shape_parts(&scores, self.population_size), sigma); // [parts, pairs]
-        let count = self.population_size / 2;
-        let pairs = (0..count).map(|pair| own[pair..].iter().step_by(count).sum()).collect();
+        let mut pairs = vec![-0.0; self.population_size / 2];
+        for part in own.chunks(pairs.len()) {
+            pairs.iter_mut().zip(part).for_each(|(sum, weight)| *sum += weight);
+        }
         if own.iter().all(|weight| *weight == 0.0) {
             return None;
         }

@@ -6,6 +6,8 @@ use super::utilities::utilities;
 use crate::error::{ConfigError, Error};
 use crate::named::Named;
 use eggroll_core::NoiserError;
+use eggroll_core::scope::suspended;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::str::FromStr;
@@ -267,11 +269,12 @@ impl FitnessShaping {
     /// Weights of every part for [credit by part](crate::Credit#shaping), `[parts, members]`; their mean over parts counts.
     pub(crate) fn shape_parts(&self, scores: &[f64], members: usize) -> Vec<f64> {
         let parts = scores.len() / members;
-        let shaped: Vec<f64> = match self {
+        let mut shaped = match self {
             Self::Standardized if parts > 1 => standardized_parts(scores, members),
-            _ => scores.chunks(members).flat_map(|row| self.shape(row)).collect(),
+            _ => scores.chunks(members).map(|row| self.shape(row)).collect::<Vec<_>>().concat(),
         };
-        shaped.into_iter().map(|weight| weight / parts as f64).collect()
+        shaped.iter_mut().for_each(|weight| *weight /= parts as f64);
+        shaped
     }
 }
 
@@ -280,7 +283,10 @@ fn mean(scores: &[f64]) -> f64 {
 }
 
 fn sum_of_squares(scores: &[f64]) -> f64 {
-    let mean = mean(scores);
+    squares_from(scores, mean(scores))
+}
+
+fn squares_from(scores: &[f64], mean: f64) -> f64 {
     scores.iter().map(|score| (score - mean).powi(2)).sum()
 }
 
@@ -312,13 +318,22 @@ fn standardized(scores: &[f64]) -> Vec<f64> {
 /// weight.
 fn standardized_parts(scores: &[f64], members: usize) -> Vec<f64> {
     let squares: f64 = scores.iter().map(|score| score * score).sum();
-    let within: f64 = scores.chunks(members).map(sum_of_squares).sum();
-    let scale = ((within + ROUNDINGS * ROUNDINGS * squares) / scores.len() as f64).sqrt();
-    let of_part = |part: &[f64]| {
+    let moments = |part: &[f64]| {
         let mean = mean(part);
-        part.iter().map(|score| if scale == 0.0 { 0.0 } else { (score - mean) / scale }).collect::<Vec<_>>()
+        (mean, squares_from(part, mean))
     };
-    scores.chunks(members).flat_map(of_part).collect()
+    let moments: Vec<(f64, f64)> = suspended(|| scores.par_chunks(members).map(moments).collect());
+    let within: f64 = moments.iter().map(|(_, squares)| squares).sum();
+    let scale = ((within + ROUNDINGS * ROUNDINGS * squares) / scores.len() as f64).sqrt();
+    let mut shaped = scores.to_vec();
+    if scale == 0.0 {
+        shaped.fill(0.0);
+        return shaped;
+    }
+    for (part, (mean, _)) in shaped.chunks_mut(members).zip(moments) {
+        part.iter_mut().for_each(|score| *score = (*score - mean) / scale);
+    }
+    shaped
 }
 
 fn sample_z_score(scores: &[f64]) -> Vec<f64> {

@@ -17,6 +17,7 @@ pub use clip_up::ClipUpConfig;
 pub use integer_adam_w::IntegerAdamWConfig;
 pub use integer_muon::IntegerMuonConfig;
 pub use muon::MuonAdamWConfig;
+pub(crate) use stepped::is_half;
 use stepped::stepped;
 pub(crate) use tied::tie;
 
@@ -213,12 +214,6 @@ impl OptimizerConfig {
         matches!(self, Self::IntegerAdamW(_) | Self::IntegerMuon(_))
     }
 
-    /// Whether it keeps squares of gradients in the type of the parameter: in f16 they are 0 for gradients below 2e-4.
-    pub(crate) fn keeps_squares(&self) -> bool {
-        use OptimizerConfig::{AdaGrad, Adam, AdamW, Adan, Lamb, Muon, RmsProp};
-        matches!(self, Adam(_) | AdamW(_) | RmsProp(_) | AdaGrad(_) | Adan(_) | Lamb(_) | Muon(_))
-    }
-
     /// Builds the optimizer.
     pub fn init(&self) -> Optimizer {
         let over = match self {
@@ -233,13 +228,13 @@ impl OptimizerConfig {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Adafactor`], [`ConfigError::NewtonSchulz`], [`ConfigError::NewtonSchulzCoefficients`],
+    /// [`ConfigError::Adafactor`], [`ConfigError::NewtonSchulz`], [`ConfigError::NewtonSchulzCoefficients`], [`ConfigError::MuonClipping`],
     /// [`ConfigError::ClipUp`], [`ConfigError::IntegerAdamW`] or, for all
     /// others, [`ConfigError::Number`], with the values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::Adafactor(config) => validate::adafactor(config),
-            Self::Muon(config) => validate::muon(&config.matrices),
+            Self::Muon(config) => validate::muon(&config.matrices, &config.others),
             Self::ClipUp(config) => config.validate(),
             Self::IntegerAdamW(config) => config.validate(),
             _ => Ok(()),

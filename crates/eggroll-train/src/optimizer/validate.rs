@@ -2,7 +2,7 @@
 //! NaN.
 
 use crate::error::ConfigError;
-use burn::optim::{AdafactorConfig, MuonConfig};
+use burn::optim::{AdafactorConfig, AdamWConfig, MuonConfig};
 use eggroll_core::numbers::{self, Bound, Number};
 use serde::Serialize;
 
@@ -36,8 +36,13 @@ pub(super) fn adafactor(config: &AdafactorConfig) -> Result<(), ConfigError> {
     if fits && finite { Ok(()) } else { Err(ConfigError::Adafactor(config.to_string())) }
 }
 
-pub(super) fn muon(config: &MuonConfig) -> Result<(), ConfigError> {
-    let numbers = numbers::all(config);
+pub(super) fn muon(matrices: &MuonConfig, others: &AdamWConfig) -> Result<(), ConfigError> {
+    // The field is private.
+    let others = serde_json::to_value(others).unwrap_or_default();
+    if !others["grad_clipping"].is_null() {
+        return Err(ConfigError::MuonClipping);
+    }
+    let numbers = numbers::all(matrices);
     let steps = numbers.iter().find_map(|(field, number)| match number {
         Number::Integer(steps) if field == "ns_steps" => Some(*steps),
         _ => None,

@@ -131,8 +131,7 @@ impl EstimatePlan {
 pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<EstimatePlan> {
     let entries = population.perturbation.table.entries();
     let noted = locked(&population.inputs);
-    let parts = fitness.values().len() / population.count();
-    let steps = if fitness.tasks() == parts { fitness.steps() } else { 1 };
+    let (parts, steps) = (fitness.tasks(), fitness.steps());
     let projects = population.credit.projects(parts);
     let Some(inputs) = noted.as_deref().filter(|_| projects) else {
         let because = match (projects, population.credit) {

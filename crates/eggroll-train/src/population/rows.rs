@@ -86,7 +86,7 @@ impl Change {
         match own.max(later).max(other) {
             0.0 => RowCheck::Silent,
             // A row that only later scores depend on belongs to them.
-            _ if own == 0.0 || other > COUPLING * own.max(later) => RowCheck::Mixed,
+            _ if own == 0.0 || other > COUPLING * own => RowCheck::Mixed,
             _ => RowCheck::OfParts,
         }
     }

@@ -191,11 +191,11 @@ impl EvolutionStrategy {
         if found != expected {
             return Err(TellError::Generation { found, expected });
         }
-        let (found, population_size) = (fitness.values().len(), self.config.population_size);
-        if found == 0 || !found.is_multiple_of(population_size) {
-            return Err(TellError::FitnessLength { found, population: population_size });
+        let (found, tasks, population) = (fitness.values().len(), fitness.tasks(), self.config.population_size);
+        match found == population * tasks {
+            true => Ok(()),
+            false => Err(TellError::FitnessLength { found, tasks, population }),
         }
-        Ok(())
     }
 
     pub(super) fn check_model<M: Module>(&self, model: &M) -> Result<(), Error> {

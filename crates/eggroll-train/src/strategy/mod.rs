@@ -20,7 +20,6 @@ use crate::report::GenerationReport;
 use crate::update::{self, Chain};
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
-use burn::tensor::DType;
 use eggroll_core::integer::VoteLevels;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
@@ -101,7 +100,6 @@ impl EvolutionStrategyConfig {
     /// - population, rank, sigma, group, chunk, norm, schedule or frozen names;
     /// - a number that does not fit f32;
     /// - a trained parameter that is NaN or infinite, or does not allow relative noise, scaled noise or decay;
-    /// - a trained parameter in f16 whose optimizer keeps squares, without [master weights](Self::with_master_weights);
     /// - memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
@@ -153,12 +151,6 @@ impl EvolutionStrategy {
         }
         if !config.transforms.is_empty() {
             refuse_integers(&table, "transforms")?;
-        }
-        if config.optimizer.keeps_squares()
-            && !config.master_weights
-            && let Some(entry) = table.first_trained(DType::F16)
-        {
-            return Err(ConfigError::HalfPrecision { path: entry.path.clone() }.into());
         }
         let chain = Chain::init(&config, &table, model)?;
         if chain.optimizer.moves_integers() {

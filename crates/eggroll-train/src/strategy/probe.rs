@@ -178,9 +178,10 @@ impl EvolutionStrategy {
         let mut fitness = |sigma: f64, members: usize| -> Result<Fitness, Error> {
             probe.set_settings(RunningSettings { sigma: Some(sigma), ..self.settings })?;
             let fitness = evaluate(&probe.ask().slice(0..members));
-            match fitness.values().len() == members * fitness.tasks() {
+            let (found, tasks) = (fitness.values().len(), fitness.tasks());
+            match found == members * tasks {
                 true => Ok(fitness),
-                false => Err(TellError::FitnessLength { found: fitness.values().len(), population: members }.into()),
+                false => Err(TellError::FitnessLength { found, tasks, population: members }.into()),
             }
         };
         let score = fitness(NONE, 2)?.score(0);

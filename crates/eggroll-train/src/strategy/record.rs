@@ -7,7 +7,8 @@ use crate::population::RowCheck;
 use crate::update::KeptTensors;
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::optim::OptimizerRecord;
-use eggroll_core::{ParameterTable, numbers};
+use burn::tensor::DType;
+use eggroll_core::{ParameterEntry, ParameterTable, numbers};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
@@ -61,6 +62,7 @@ impl EvolutionStrategy {
     pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
         record.settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
         self.begin_as(record.spreads, record.anchor, (record.masters, record.transforms), record.rows)?;
+        self.check_state(&record.optimizer)?;
         let (before, scheduler) = (self.chain.optimizer, self.scheduler);
         self.chain.optimizer = caught(|| before.load_record(record.optimizer)).map_err(RecordError::Optimizer)?;
         self.scheduler = caught(|| scheduler.load_record(record.schedule)).map_err(RecordError::Schedule)?;
@@ -84,11 +86,25 @@ impl EvolutionStrategy {
         {
             panic!("{error}");
         }
+        if let Err(error) = self.check_state(&record.optimizer) {
+            panic!("{error}");
+        }
         self.chain.optimizer = self.chain.optimizer.load_record(record.optimizer);
         self.scheduler = self.scheduler.load_record(record.schedule);
         self.generation = record.generation;
         self.settings = record.settings;
         self
+    }
+
+    /// Refuses states of parameters in f64, which Burn reads as f32.
+    fn check_state(&self, optimizer: &OptimizerRecord) -> Result<(), RecordError> {
+        let stepped_on = |_: &&ParameterEntry| !optimizer.is_empty() && self.chain.optimizer.steps_on_each();
+        match self.table.first_trained(DType::F64).filter(stepped_on) {
+            Some(entry) => {
+                Err(RecordError::Optimizer(format!("\"{}\" is in f64, and Burn reads states as f32", entry.path)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Takes over spreads and the states of the update's links; refuses another anchor than this strategy's.

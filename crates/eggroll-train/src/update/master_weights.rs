@@ -3,14 +3,10 @@
 use super::digest::digest;
 use super::flat::{flat, trained, trained_values};
 use super::kept::KeptTensors;
+use crate::optimizer::is_half;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{NonFiniteError, ParameterTable};
-
-/// Whether parameters of a type have f32 copies.
-pub(crate) fn is_half(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16)
-}
 
 /// The f32 copies of the trained parameters of half precision.
 #[derive(Clone)]

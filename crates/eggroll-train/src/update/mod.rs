@@ -15,7 +15,6 @@ mod votes;
 pub(crate) use anchor::Anchor;
 pub use clip::clip_norm;
 pub use kept::KeptTensors;
-pub(crate) use master_weights::is_half;
 pub(crate) use rates::population_share;
 
 use crate::config::{EvolutionStrategyConfig, RateScale};

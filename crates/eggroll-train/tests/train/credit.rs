@@ -78,7 +78,13 @@ fn layers_of_other_rows_learn_from_the_mean() {
         let population = strategy.ask();
         let fitness = by_row(&model, &population);
         assert_eq!(fitness.tasks(), ROWS);
-        strategy.gradient(&model, &population, &fitness).expect("belongs together").expect("not equal")
+        let gradient = |population: &Population| {
+            strategy.gradient(&model, population, &fitness).expect("belongs together").expect("not equal")
+        };
+        let (whole, slice) = (gradient(&population), gradient(&population.slice(0..8)));
+        let [whole_first, slice_first] = [&whole, &slice].map(|gradients| values(gradients, &model.first.weight));
+        assert_eq!(whole_first, slice_first, "scores of all members, of which some are evaluated here");
+        whole
     };
     let (mean, part) = (gradients(Credit::Mean), gradients(Credit::Auto));
     let of = |layer: &Linear| (values(&mean, &layer.weight), values(&part, &layer.weight));

@@ -82,7 +82,7 @@ fn half_precision_rounds_only_the_weights() {
         let net = Net::new().map(&mut Cast(dtype));
         let exact_net = net.clone().map(&mut Cast(DType::F32));
         for noiser in noisers() {
-            let config = config(noiser.clone()).with_master_weights(true); // what Adam asks for f16
+            let config = config(noiser.clone());
             let ask = |net: &Net, seed| config.clone().with_seed(seed).init(net).ask();
             let [exact, other] =
                 [0, 6].map(|seed| ask(&exact_net, seed).evaluate(|members| score(&exact_net, members)));

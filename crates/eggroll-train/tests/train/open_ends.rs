@@ -176,7 +176,7 @@ fn tell_loses_no_model() {
     let (mut model, mut strategy) = start(&config());
     let population = strategy.ask();
     let error = strategy.tell(&mut model, population, fitness(7)).expect_err("refused");
-    assert!(matches!(error, Error::Tell(TellError::FitnessLength { found: 7, population: 8 })));
+    assert!(matches!(error, Error::Tell(TellError::FitnessLength { found: 7, tasks: 1, population: 8 })));
     assert_eq!((values(&model), strategy.generation()), (values(&layer()), 0));
 }
 

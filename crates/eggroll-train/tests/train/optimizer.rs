@@ -3,11 +3,12 @@
 use crate::support::layer;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::module::Param;
-use burn::optim::{AdamConfig, GradientsParams, SgdConfig};
+use burn::optim::grad_clipping::GradientClippingConfig;
+use burn::optim::{AdamConfig, AdamWConfig, GradientsParams, SgdConfig};
 use burn::tensor::{Device, Tensor};
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
-use eggroll_train::{ClipUpConfig, EvolutionStrategyConfig, OptimizerConfig};
+use eggroll_train::{ClipUpConfig, ConfigError, EvolutionStrategyConfig, MuonAdamWConfig, OptimizerConfig};
 use serde_json::{Value, json};
 
 fn text(config: &OptimizerConfig) -> Value {
@@ -45,6 +46,16 @@ fn epsilons_are_far_below_estimates() {
     assert!((small / long - 1.0).abs() < 1e-2, "{small} {long}");
     let canary = first_step(&AdamConfig::new().into(), 3.6e-5);
     assert!((canary - 0.78).abs() < 0.01, "canary: {canary}");
+}
+
+/// Burn's AdamW would clip, but not the matrices.
+#[test]
+fn clipping_that_leaves_out_matrices_is_refused() {
+    let clipping = GradientClippingConfig::Norm(1.0);
+    let others = AdamWConfig::new().with_grad_clipping(Some(clipping));
+    let error = OptimizerConfig::from(MuonAdamWConfig::new().with_others(others)).validate().expect_err("refused");
+    assert!(matches!(error, ConfigError::MuonClipping), "{error}");
+    assert!(OptimizerConfig::from(MuonAdamWConfig::new()).validate().is_ok(), "canary");
 }
 
 /// Choosing another optimizer by name is no trap: on random scores, steps are a share of the noise that neither stands still nor drowns

@@ -3,6 +3,7 @@
 use super::traced;
 use crate::arithmetic::integer::Votes;
 use crate::ops::Input;
+use crate::ops::part_estimate::factors;
 use crate::work::counters;
 use crate::work::profile::Component;
 use burn::tensor::{DType, IndexingUpdateOp, Int, Tensor, TensorData};
@@ -89,8 +90,7 @@ pub fn sum_part_votes(
         let device = noise.device();
         let noise = noise.float().cast(DType::F32);
         let noise = if kind == Votes::Signs { noise.sign() } else { noise };
-        let b = noise.clone().slice_dim(1, 0..rank * d_input).reshape([pairs * rank, d_input]);
-        let a = noise.slice_dim(1, rank * d_input..elements).reshape([pairs * rank, d_output]);
+        let [b, a] = factors(noise, rank, shape);
         let rows = votes.len() / pairs;
         let votes = Tensor::<2>::from_data(TensorData::new(votes.to_vec(), [rows, pairs]).convert::<f32>(), &device);
         let votes = votes.unsqueeze_dim::<3>(2).expand([rows, pairs, rank]).reshape([rows, pairs * rank]);

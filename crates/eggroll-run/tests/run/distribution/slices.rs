@@ -98,7 +98,10 @@ fn a_slice_is_not_told_alone() {
     let slice = strategy.ask().slice(0..10);
     let fitness = slice.evaluate(|members| score(&net, members));
     let told = strategy.tell(&mut net.clone(), slice, fitness);
-    assert!(matches!(told, Err(Error::Tell(TellError::FitnessLength { found: 10, population: MEMBERS }))), "{told:?}");
+    assert!(
+        matches!(told, Err(Error::Tell(TellError::FitnessLength { found: 10, tasks: 1, population: MEMBERS }))),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -261,6 +261,27 @@ fn a_run_without_a_finite_fitness_ends() {
     assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished, "if nobody minds");
 }
 
+/// A second score of every member, which is never finite.
+struct HalfBroken(Scripted);
+
+impl EsTask<Linear> for HalfBroken {
+    type Output = Scalars;
+
+    fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
+        let fitness = self.0.evaluate(model, population)?;
+        let broken = vec![f32::NAN; fitness.values().len()];
+        Ok(Fitness::from([fitness.values(), &broken].concat()).with_tasks(2))
+    }
+}
+
+#[test]
+fn a_run_with_some_finite_scores_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let training = EsTraining::new(folder.path(), config(20).with_patience(10)).with_display(Display::Progress);
+    let outcome = training.launch(layer(), &mut HalfBroken(Scripted::default()));
+    assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished);
+}
+
 /// Fitness that looks at nothing, or at the parameters.
 struct Blind(bool);
 

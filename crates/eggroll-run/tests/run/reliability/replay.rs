@@ -4,6 +4,7 @@ use crate::reliability::support::*;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
+use eggroll_core::integer::VoteLevels;
 use eggroll_core::{EggrollConfig, QEggrollConfig};
 use eggroll_nn::{Linear, LinearConfig};
 use eggroll_run::Error;
@@ -291,6 +292,31 @@ fn scores_of_parts_are_not_replayed_by_fitness_alone() {
     assert!(message(replay_evaluated(&path, config.init(&first), first.clone(), None, last)).contains("generation 0"));
     let failing = |_: &Linear, _: &Population| Err("no data".into());
     assert_eq!(message(replay_evaluated(&path, config.init(&first), first, None, failing)), "no data");
+}
+
+/// NaN counts as the worst score of its task, in the run and in its replay.
+#[test]
+fn scores_of_tasks_are_replayed_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.replay");
+    let first = IntegerNet::start();
+    let noiser = QEggrollConfig::new().with_levels(VoteLevels::Three);
+    let config = EvolutionStrategyConfig::integer(noiser).with_population_size(8);
+    let (mut strategy, mut model) = (config.init(&first), first.clone());
+    let mut log = ReplayLog::create(&path, &strategy, &model).expect("a log");
+    for generation in 0..6 {
+        let population = strategy.ask();
+        model.fitness(&population); // uses all parameters
+        let task = |scale: f32| (0..8).map(move |member| scale * ((member * 5 + generation * 3) as f32).sin());
+        let mut scores: Vec<f32> = task(1.0).chain(task(0.1).map(|score| score - 1000.0)).collect();
+        scores[2 * (generation % 4)] = f32::NAN;
+        let fitness = Fitness::from(scores).with_tasks(2);
+        strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
+        log.append(&strategy, &fitness).expect("appends");
+    }
+    assert_ne!(parameter_digest(&model), parameter_digest(&first), "canary: weights move");
+    let (_, again) = replay(&path, first, None).expect("replays");
+    assert_eq!(parameter_digest(&again), parameter_digest(&model));
 }
 
 struct Halve;

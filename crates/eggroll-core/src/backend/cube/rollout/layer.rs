@@ -99,7 +99,8 @@ fn deviation(deviations: &[f32], at: usize, #[comptime] differs: bool) -> f32 {
 fn activated(value: f32, #[comptime] activation: ChainActivation) -> f32 {
     match comptime!(activation) {
         ChainActivation::Identity => value,
-        ChainActivation::Relu => value.max(0.0f32),
+        // NaN stays.
+        ChainActivation::Relu => select(value.is_nan(), value, value.max(0.0f32)),
         ChainActivation::Tanh => value.tanh(),
     }
 }

@@ -37,10 +37,15 @@ fn result(inputs: &Sequence<f32>, values: &Sequence<f32>, #[comptime] operation:
         Operator::Cos => values[a].cos(),
         Operator::Floor => values[a].floor(),
         Operator::Abs => values[a].abs(),
-        Operator::Min => values[a].min(values[b]),
-        Operator::Max => values[a].max(values[b]),
+        Operator::Clamp => clamped(values[a], values[b], values[c]),
         Operator::Less => select(values[a] < values[b], 1.0f32, 0.0f32),
         Operator::LessEqual => select(values[a] <= values[b], 1.0f32, 0.0f32),
         Operator::Select => select(values[a] != 0.0f32, values[b], values[c]),
     }
+}
+
+/// A value between bounds, as on the host: NaN stays.
+#[cube]
+pub(super) fn clamped(value: f32, low: f32, high: f32) -> f32 {
+    select(value.is_nan(), value, value.max(low).min(high))
 }

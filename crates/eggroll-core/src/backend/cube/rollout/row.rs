@@ -3,7 +3,7 @@
 
 use super::super::noise::philox;
 use super::plan::{Launch, RolloutPlan};
-use super::program::run_program;
+use super::program::{clamped, run_program};
 use crate::fused::device_rollout::Head;
 use cubecl::prelude::*;
 
@@ -59,12 +59,6 @@ pub(crate) fn observe(
             from[at + i] = values[i];
         }
     }
-}
-
-/// A value between bounds, as on the host: NaN stays.
-#[cube]
-fn clamped(value: f32, low: f32, high: f32) -> f32 {
-    select(value.is_nan(), value, value.max(low).min(high))
 }
 
 /// The action that follows from a row's outputs.
