@@ -34,12 +34,11 @@ pub fn same_parameters(
     expected: Option<&String>,
     digest: &dyn Fn() -> String,
 ) -> Result<(), NatsError> {
-    let found = expected.map(|_| digest());
-    match (expected, found) {
-        (Some(expected), Some(found)) if found != *expected => {
-            Err(NatsError::Diverged { generation, expected: expected.clone(), found })
-        }
-        _ => Ok(()),
+    let Some(expected) = expected else { return Ok(()) };
+    let found = digest();
+    match found == *expected {
+        true => Ok(()),
+        false => Err(NatsError::Diverged { generation, expected: expected.clone(), found }),
     }
 }
 
