@@ -50,10 +50,7 @@ impl RolloutConfig {
         population: Option<&Population>,
         policy: &P,
     ) -> Option<Vec<f32>> {
-        let on_host = match population {
-            Some(population) => population.perturbation().table.is_on_host(),
-            None => !scope::is_active(), // a scope perturbs tensors
-        };
+        let on_host = population.is_none_or(|population| population.perturbation().table.is_on_host());
         let fused = self.fused && plan.environment.has_host_form() && on_host;
         eggroll_core::with_host_kernels! {
             {
@@ -115,10 +112,9 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
 
     #[track_caller]
     fn rows_of_model<P: Policy>(&self, plan: &EpisodePlan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
-        // A scope perturbs tensors.
-        let fused = self.fused && !scope::is_active();
-        let on_device = || if fused { on_device::run(self, plan, None, policy, device) } else { None };
-        let fused = self.fused(plan, None, policy).or_else(on_device);
+        let on_device = || if self.fused { on_device::run(self, plan, None, policy, device) } else { None };
+        // A scope perturbs tensors, and nothing else.
+        let fused = if scope::is_active() { None } else { self.fused(plan, None, policy).or_else(on_device) };
         fused.unwrap_or_else(|| TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len()))
     }
 }
