@@ -66,7 +66,7 @@ pub struct Coordinator {
 enum Doubt {
     /// It has just begun.
     Start,
-    /// The log was dropped. A loop without checkpoints goes on, although no worker can join.
+    /// The log was dropped. A loop without checkpoints continues, although no worker can join.
     LogDropped,
 }
 
