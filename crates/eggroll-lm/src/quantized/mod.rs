@@ -215,8 +215,7 @@ impl Tunable for QuantizedLlama {
                 let weights = Tensor::from_data(weights.as_slice(), (&Device::flex(), DType::F32));
                 let estimate = perturbation.parameter(position).estimate(weights, &shape, DType::F32);
                 let update = crate::values::floats(estimate * -rate);
-                let range = self.file.encodings[number].range();
-                Ok(Some(Moves { update, carried: carried.read(number)?, range }))
+                Ok(Some(Moves { update, carried: carried.read(number)? }))
             },
             |number, values| carried.write(number, values),
         );

@@ -25,8 +25,13 @@ use std::ops::RangeInclusive;
 pub struct PackedMatrix {
     shape: [usize; 2],
     precision: Precision,
+    /// What integers may be.
+    range: RangeInclusive<i8>,
     matrix: Matrix,
 }
+
+/// Integers of [`Precision::Int8`] and [`Precision::Q8_0`].
+const BYTES: RangeInclusive<i8> = -127..=127;
 
 impl PackedMatrix {
     /// Packs a row-major weight `[d_input, d_output]`.
@@ -44,13 +49,15 @@ impl PackedMatrix {
             Precision::Int8 => Matrix::int8(weight, shape, Blocks::Rotated),
             Precision::Q8_0 => Matrix::int8(weight, shape, Blocks::Plain),
         };
-        Self { shape, precision, matrix }
+        Self { shape, precision, range: BYTES, matrix }
     }
 
     /// Inputs that share a scale in [`Q8_0`](Precision::Q8_0).
     pub const BLOCK: usize = Blocks::Plain.size();
 
-    /// A weight in [`Q8_0`](Precision::Q8_0) of its integers and scales: `W[k][c] = scales[k / 32][c] · integers[k][c]`.
+    /// A weight in [`Q8_0`](Precision::Q8_0) of its integers and scales: `W[k][c] = scales[k / 32][c] · integers[k][c]`. When integers are
+    /// [moved](Self::nudge), they go no farther than the ends of `range`. From −8 to 7, with scales that are exact in f16, as in ggml's Q4_0, a weight takes five
+    /// bits with its scale, else ten. Products are the same.
     ///
     /// # Shapes
     ///
@@ -61,7 +68,12 @@ impl PackedMatrix {
     ///
     /// Panics if there are not as many integers or scales, or none.
     #[track_caller]
-    pub fn of_blocks(integers: &[i8], scales: &[f32], [d_input, d_output]: [usize; 2]) -> Self {
+    pub fn of_blocks(
+        integers: &[i8],
+        scales: &[f32],
+        [d_input, d_output]: [usize; 2],
+        range: RangeInclusive<i8>,
+    ) -> Self {
         let expected = [Some(d_input), Some(d_input.div_ceil(Self::BLOCK))].map(|rows| rows?.checked_mul(d_output));
         let found = [integers.len(), scales.len()];
         assert!(
@@ -70,8 +82,8 @@ impl PackedMatrix {
             found[0],
             found[1]
         );
-        let matrix = Matrix::blocks(integers, scales, d_output);
-        Self { shape: [d_input, d_output], precision: Precision::Q8_0, matrix }
+        let matrix = Matrix::blocks(integers, scales, d_output, &range);
+        Self { shape: [d_input, d_output], precision: Precision::Q8_0, range, matrix }
     }
 
     /// A weight in [`Bf16`](Precision::Bf16) of the bits of its numbers, `[d_input, d_output]`.
@@ -83,7 +95,7 @@ impl PackedMatrix {
     pub fn of_bf16(bits: &[u16], shape: [usize; 2]) -> Self {
         let elements = shape[0].checked_mul(shape[1]);
         assert!(elements == Some(bits.len()) && !bits.is_empty(), "{} numbers of a weight {shape:?}", bits.len());
-        Self { shape, precision: Precision::Bf16, matrix: Matrix::bf16_bits(bits, shape) }
+        Self { shape, precision: Precision::Bf16, range: BYTES, matrix: Matrix::bf16_bits(bits, shape) }
     }
 
     /// The bits of an output's `d_input` weights in [`Bf16`](Precision::Bf16).
@@ -108,7 +120,7 @@ impl PackedMatrix {
     pub fn column(&self, output: usize) -> impl Iterator<Item = (i8, f32)> {
         assert!(output < self.shape[1], "output {output} of a weight {:?}", self.shape);
         self.matrix
-            .column(output)
+            .column(output, self.shape[0])
             .unwrap_or_else(|| panic!("blocks of a weight {:?} in {}", self.shape, self.precision))
     }
 
@@ -116,9 +128,9 @@ impl PackedMatrix {
     /// have moved.
     ///
     /// - Q8_0: an integer `q` of scale `s` moves by `round(u/s + e)` steps, where `e` is the carried rounding error of earlier moves; `carried`
-    ///   holds `2¹⁶·e`. An integer at an end of `range` stays.
+    ///   holds `2¹⁶·e`. An integer at an end of its range stays.
     /// - Bf16: `carried` holds the low half of the weight in float32, so that it adds up exactly as in float32; 0 at first. A sum that is not
-    ///   finite is not made. `range` is not used.
+    ///   finite is not made.
     ///
     /// # Shapes
     ///
@@ -138,14 +150,14 @@ impl PackedMatrix {
     /// use eggroll_core::transformer::PackedMatrix;
     ///
     /// // One weight, 5 steps of 0.5: three moves of 0.2 are one step and 0.2 of the next.
-    /// let (mut weight, mut carried) = (PackedMatrix::of_blocks(&[5], &[0.5], [1, 1]), [0]);
-    /// let moved: Vec<usize> = (0..3).map(|_| weight.nudge(&[0.2], &mut carried, -127..=127)).collect();
+    /// let (mut weight, mut carried) = (PackedMatrix::of_blocks(&[5], &[0.5], [1, 1], -127..=127), [0]);
+    /// let moved: Vec<usize> = (0..3).map(|_| weight.nudge(&[0.2], &mut carried)).collect();
     /// assert_eq!(moved, [0, 1, 0]);
     /// assert_eq!(weight.column(0).next(), Some((6, 0.5)));
     /// assert!((f32::from(carried[0]) / 65536.0 - 0.2).abs() < 1e-4);
     /// ```
     #[track_caller]
-    pub fn nudge(&mut self, update: &[f32], carried: &mut [i16], range: RangeInclusive<i8>) -> usize {
+    pub fn nudge(&mut self, update: &[f32], carried: &mut [i16]) -> usize {
         let elements = self.shape[0] * self.shape[1];
         assert!(
             [update.len(), carried.len()] == [elements; 2],
@@ -154,7 +166,7 @@ impl PackedMatrix {
             carried.len(),
             self.shape
         );
-        let moved = self.matrix.nudge(update, carried, range);
+        let moved = self.matrix.nudge(update, carried, &self.range);
         moved.unwrap_or_else(|| panic!("a move of a weight {:?} in {}", self.shape, self.precision))
     }
 

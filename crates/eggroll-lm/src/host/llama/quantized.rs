@@ -12,7 +12,6 @@ use eggroll_core::transformer::{PackedMatrix, Precision};
 use eggroll_nn::RmsNorm;
 use rayon::prelude::*;
 use std::io;
-use std::ops::RangeInclusive;
 
 /// A move of the numbers of a matrix.
 pub(crate) struct Moves {
@@ -20,8 +19,6 @@ pub(crate) struct Moves {
     pub update: Vec<f32>,
     /// What [`PackedMatrix::nudge`] carries from move to move.
     pub carried: Vec<i16>,
-    /// The range of the integers.
-    pub range: RangeInclusive<i8>,
 }
 
 impl HostLlama {
@@ -85,8 +82,8 @@ impl HostLlama {
     ) -> io::Result<Changed> {
         let of_linear = |linear: &mut PackedLinear| {
             let moves = moves(linear.number, linear.id, linear.shape())?;
-            let Some(Moves { update, mut carried, range }) = moves else { return Ok(Changed::default()) };
-            let changed = linear.matrix_mut().nudge(&update, &mut carried, range);
+            let Some(Moves { update, mut carried }) = moves else { return Ok(Changed::default()) };
+            let changed = linear.matrix_mut().nudge(&update, &mut carried);
             done(linear.number, &carried)?;
             Ok(Changed { changed, weights: update.len() })
         };

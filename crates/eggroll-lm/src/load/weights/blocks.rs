@@ -38,7 +38,9 @@ impl StoredMatrix {
     /// Packs it for products.
     pub fn packed(&self, shape: [usize; 2]) -> PackedMatrix {
         match self {
-            Self::Blocks { integers, scales, .. } => PackedMatrix::of_blocks(integers, scales, shape),
+            Self::Blocks { encoding, integers, scales } => {
+                PackedMatrix::of_blocks(integers, scales, shape, encoding.range())
+            }
             Self::Bf16(bits) => PackedMatrix::of_bf16(bits, shape),
         }
     }

@@ -11,30 +11,87 @@ pub(in crate::backend::cpu) struct Packed {
     lines: Vec<Int8Line>,
     /// `−128·Σ_k w[k][c]`: sums begin with what the offset of the rows will add.
     starts: Vec<Sums>,
-    depth: usize,
     /// Four rows each.
     pub(super) steps: usize,
     pub(super) columns: usize,
 }
 
+/// One step of a panel: four rows of every column.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Int8Line([[i8; 4]; COLUMNS]);
+pub(super) struct Int8Line(pub [[i8; 4]; COLUMNS]);
+
+/// A panel of a packed matrix.
+#[derive(Clone, Copy)]
+pub(in crate::backend::cpu) struct Panel<'a> {
+    lines: &'a [Int8Line],
+    starts: &'a Sums,
+}
+
+impl<'a> Panel<'a> {
+    /// Of its steps, and what sums begin with.
+    #[inline(always)]
+    pub(super) fn new(lines: &'a [Int8Line], starts: &'a Sums) -> Self {
+        Self { lines, starts }
+    }
+
+    /// Bytes of an unsigned row.
+    #[inline(always)]
+    fn row_bytes(&self) -> usize {
+        4 * self.lines.len()
+    }
+
+    /// The product of a tile of rows, the first [`ROWS`] of `x`, with the panel.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
+    #[inline(always)]
+    unsafe fn tile<S: IntegerSimd>(self, x: &[u8], sums: &mut Tile) {
+        let stride = self.row_bytes();
+        let x = self.rows_of(x, stride, 1);
+        // SAFETY: the processor has the instruction set by this function's contract; `x` was cut to the rows and the steps.
+        unsafe { S::tile(x.as_ptr(), stride, self.lines.len(), self.lines.as_ptr().cast(), self.starts, sums) };
+    }
+
+    /// [`tile`](Self::tile) of tiles one below the other, of the beginnings of longer rows, `stride` bytes apart.
+    ///
+    /// # Safety
+    ///
+    /// As [`tile`](Self::tile), and after [`IntegerTiles::begin`].
+    #[inline(always)]
+    pub(in crate::backend::cpu) unsafe fn tiles<S: IntegerTiles>(self, x: &[u8], stride: usize, sums: &mut [Tile]) {
+        let x = self.rows_of(x, stride, sums.len());
+        // SAFETY: the processor has the instruction set by this function's contract; `x` was cut to the rows and the steps.
+        unsafe { S::tiles(x.as_ptr(), stride, self.lines.len(), self.lines.as_ptr().cast(), self.starts, sums) };
+    }
+
+    /// Rows of tiles.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are fewer rows, or they are shorter than the panel is deep.
+    #[inline(always)]
+    fn rows_of<'x>(&self, x: &'x [u8], stride: usize, tiles: usize) -> &'x [u8] {
+        assert!(stride >= self.row_bytes() && tiles > 0, "rows of a product of integers");
+        &x[..(tiles * ROWS - 1) * stride + self.row_bytes()]
+    }
+}
 
 impl Packed {
     /// Packs the matrix whose row `k` is `row(k)`.
     pub(in crate::backend::cpu) fn new<'a>(depth: usize, columns: usize, row: impl Fn(usize) -> &'a [i8]) -> Self {
         let (steps, panels) = (depth.div_ceil(4), columns.div_ceil(COLUMNS));
         let lines = vec![Int8Line([[0; 4]; COLUMNS]); steps * panels];
-        let mut packed = Self { lines, starts: vec![[0; COLUMNS]; panels], depth, steps, columns };
-        dispatch(Pack { packed: &mut packed, row });
+        let mut packed = Self { lines, starts: vec![[0; COLUMNS]; panels], steps, columns };
+        dispatch(Pack { packed: &mut packed, depth, row });
         packed
     }
 
     #[inline(always)]
-    fn pack<'a>(&mut self, row: impl Fn(usize) -> &'a [i8]) {
-        let Self { lines, starts, depth, steps, columns } = self;
-        let (depth, steps, columns) = (*depth, *steps, *columns);
+    fn pack<'a>(&mut self, depth: usize, row: impl Fn(usize) -> &'a [i8]) {
+        let Self { lines, starts, steps, columns } = self;
+        let (steps, columns) = (*steps, *columns);
         let zeros = vec![0; columns];
         for step in 0..steps {
             let rows: [&[i8]; 4] =
@@ -50,16 +107,6 @@ impl Packed {
                 }
             }
         }
-    }
-
-    /// Steps of 4 rows.
-    pub(in crate::backend::cpu) fn steps(&self) -> usize {
-        self.steps
-    }
-
-    /// Rows.
-    pub(in crate::backend::cpu) fn depth(&self) -> usize {
-        self.depth
     }
 
     /// Columns.
@@ -102,6 +149,12 @@ impl Packed {
         COLUMNS.min(self.columns - panel * COLUMNS)
     }
 
+    /// A panel.
+    #[inline(always)]
+    pub(in crate::backend::cpu) fn panel(&self, panel: usize) -> Panel<'_> {
+        Panel::new(&self.lines[panel * self.steps..][..self.steps], &self.starts[panel])
+    }
+
     /// The product of a tile of rows, the first [`ROWS`] of `x`, with a panel.
     ///
     /// # Safety
@@ -109,58 +162,21 @@ impl Packed {
     /// The processor must have the instruction set.
     #[inline(always)]
     pub(super) unsafe fn tile<S: IntegerSimd>(&self, x: &[u8], panel: usize, sums: &mut Tile) {
-        let stride = self.row_bytes();
-        let (x, lines, starts) = self.operands(x, stride, 1, panel);
-        // SAFETY: the processor has the instruction set by this function's contract; the operands were cut to the rows and the steps.
-        unsafe { S::tile(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), starts, sums) };
-    }
-
-    /// [`tile`](Self::tile) of tiles one below the other, of the beginnings of longer rows, `stride` bytes apart.
-    ///
-    /// # Safety
-    ///
-    /// As [`tile`](Self::tile), and after [`IntegerTiles::begin`].
-    #[inline(always)]
-    pub(in crate::backend::cpu) unsafe fn tiles_of<S: IntegerTiles>(
-        &self,
-        x: &[u8],
-        stride: usize,
-        panel: usize,
-        sums: &mut [Tile],
-    ) {
-        let (x, lines, starts) = self.operands(x, stride, sums.len(), panel);
-        // SAFETY: the processor has the instruction set by this function's contract; the operands were cut to the rows and the steps.
-        unsafe { S::tiles(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), starts, sums) };
-    }
-
-    /// Rows of tiles, and what they are multiplied by.
-    ///
-    /// # Panics
-    ///
-    /// Panics if there are fewer rows, or they are shorter than the matrix is deep.
-    #[inline(always)]
-    fn operands<'a>(
-        &'a self,
-        x: &'a [u8],
-        stride: usize,
-        tiles: usize,
-        panel: usize,
-    ) -> (&'a [u8], &'a [Int8Line], &'a Sums) {
-        assert!(stride >= self.row_bytes() && tiles > 0, "rows of a product of integers");
-        let x = &x[..(tiles * ROWS - 1) * stride + self.row_bytes()];
-        (x, &self.lines[panel * self.steps..][..self.steps], &self.starts[panel])
+        // SAFETY: by this function's contract.
+        unsafe { self.panel(panel).tile::<S>(x, sums) };
     }
 }
 
 struct Pack<'a, F> {
     packed: &'a mut Packed,
+    depth: usize,
     row: F,
 }
 
 impl<'a, F: Fn(usize) -> &'a [i8]> IntegerKernel for Pack<'_, F> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
-        self.packed.pack(self.row);
+        self.packed.pack(self.depth, self.row);
     }
 }
 

@@ -1,6 +1,49 @@
 //! Integers of a block of a weight, and their scales.
 
-use crate::backend::cpu::integer::{self, COLUMNS};
+use super::nudge::BlockIntegers;
+use crate::backend::cpu::integer::{self, COLUMNS, Panel};
+
+/// A weight in blocks along the depth, a panel at a time.
+pub(super) trait PanelBlocks {
+    /// Blocks of every panel.
+    fn count(&self) -> usize;
+
+    /// Goes to a panel.
+    fn open(&mut self, panel: usize);
+
+    /// The integers of a block of the open panel, and a scale for each column.
+    fn block(&self, index: usize) -> (Panel<'_>, &[f32; COLUMNS]);
+}
+
+/// Blocks of integers of a byte each.
+pub(super) struct Bytes<'a> {
+    blocks: &'a [Int8],
+    panel: usize,
+}
+
+impl<'a> Bytes<'a> {
+    pub(super) fn new(blocks: &'a [Int8]) -> Self {
+        Self { blocks, panel: 0 }
+    }
+}
+
+impl PanelBlocks for Bytes<'_> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    #[inline(always)]
+    fn open(&mut self, panel: usize) {
+        self.panel = panel;
+    }
+
+    #[inline(always)]
+    fn block(&self, index: usize) -> (Panel<'_>, &[f32; COLUMNS]) {
+        let Int8 { packed, scales } = &self.blocks[index];
+        (packed.panel(self.panel), &scales[self.panel])
+    }
+}
 
 /// The integers of a block, and their scales.
 pub(crate) struct Int8 {
@@ -46,5 +89,23 @@ impl Int8 {
     /// The scale of a column.
     pub(super) fn scale(&self, column: usize) -> f32 {
         self.scales[column / COLUMNS][column % COLUMNS]
+    }
+}
+
+impl BlockIntegers for &mut Int8 {
+    fn columns(&self) -> usize {
+        self.packed.columns()
+    }
+
+    fn scale(&self, column: usize) -> f32 {
+        Int8::scale(self, column)
+    }
+
+    fn value(&self, row: usize, column: usize) -> i8 {
+        self.packed.value(row, column)
+    }
+
+    fn set(&mut self, row: usize, column: usize, value: i8) {
+        self.packed.set(row, column, value);
     }
 }

@@ -1,8 +1,9 @@
 //! Weights packed for products.
 
 use super::bf16::{Halves, rounded};
+use super::int4::Int4;
 use super::int8::Int8;
-use super::nudge::Nudge;
+use super::nudge::nudge;
 use super::quantized::Blocks;
 use super::rotation::rotate_back;
 use crate::backend::cpu::linear::packed;
@@ -17,6 +18,8 @@ pub(crate) enum Matrix {
     Bf16(Halves),
     /// In blocks along the depth: `q = round(W/s)`, `s = max|W|/127` of each column of each block; NaN where a weight is not finite.
     Int8(Blocks, Vec<Int8>),
+    /// The same in four bits, in blocks of 32.
+    Int4(Int4),
 }
 
 impl Matrix {
@@ -44,18 +47,31 @@ impl Matrix {
         Self::Int8(form, values.chunks(form.size() * d_output).map(|weight| Int8::new(weight, d_output)).collect())
     }
 
-    /// Of integers `[d_input, d_output]`, with scales `[d_input / 32, d_output]`.
-    pub(crate) fn blocks(integers: &[i8], scales: &[f32], d_output: usize) -> Self {
+    /// Of integers `[d_input, d_output]` in `range`, with scales `[⌈d_input / 32⌉, d_output]`. They take four bits if they fit.
+    pub(crate) fn blocks(integers: &[i8], scales: &[f32], d_output: usize, range: &RangeInclusive<i8>) -> Self {
         let form = Blocks::Plain;
+        let four_bits =
+            if *range.start() >= -8 && *range.end() <= 7 { Int4::new(integers, scales, d_output) } else { None };
+        if let Some(weight) = four_bits {
+            return Self::Int4(weight);
+        }
         let parts = integers.chunks(form.size() * d_output).zip(scales.chunks_exact(d_output));
         Self::Int8(form, parts.map(|(integers, scales)| Int8::of(integers, scales)).collect())
     }
 
-    /// The integers of a column, if they are not rotated, and the scale of each.
-    pub(crate) fn column(&self, column: usize) -> Option<impl Iterator<Item = (i8, f32)>> {
-        let Self::Int8(Blocks::Plain, blocks) = self else { return None };
-        let rows = blocks.iter().flat_map(|block| (0..block.packed.depth()).map(move |row| (block, row)));
-        Some(rows.map(move |(block, row)| (block.packed.value(row, column), block.scale(column))))
+    /// The integers of a column of `d_input` rows, if they are not rotated, and the scale of each.
+    pub(crate) fn column(&self, column: usize, d_input: usize) -> Option<impl Iterator<Item = (i8, f32)>> {
+        if !matches!(self, Self::Int8(Blocks::Plain, _) | Self::Int4(_)) {
+            return None;
+        }
+        Some((0..d_input).map(move |row| match self {
+            Self::Int4(weight) => weight.value(row, column),
+            Self::Int8(form, blocks) => {
+                let block = &blocks[row / form.size()];
+                (block.packed.value(row % form.size(), column), block.scale(column))
+            }
+            _ => unreachable!("formats without blocks have been left out"),
+        }))
     }
 
     /// The bits of a column of `d_input` rows, in bfloat16.
@@ -66,15 +82,21 @@ impl Matrix {
 
     /// Moves bfloat16 numbers, or integers that are not rotated, by `update : [d_input, d_output]`, with what is carried over from move to move in 2⁻¹⁶
     /// steps; how many have moved.
-    pub(crate) fn nudge(&mut self, update: &[f32], carried: &mut [i16], range: RangeInclusive<i8>) -> Option<usize> {
-        let blocks = match self {
+    pub(crate) fn nudge(&mut self, update: &[f32], carried: &mut [i16], range: &RangeInclusive<i8>) -> Option<usize> {
+        let columns = match self {
             Self::Bf16(halves) => return Some(halves.nudge(update, carried)),
-            Self::Int8(Blocks::Plain, blocks) => blocks,
+            Self::Int4(weight) => weight.columns(),
+            Self::Int8(Blocks::Plain, blocks) => blocks[0].packed.columns(),
             _ => return None,
         };
-        let each = Blocks::Plain.size() * blocks[0].packed.columns();
-        let parts = update.chunks(each).zip(carried.chunks_mut(each)).zip(blocks);
-        Some(parts.map(|((update, carried), block)| Nudge { update, carried, range: range.clone() }.run(block)).sum())
+        let each = Blocks::Plain.size() * columns;
+        let parts = update.chunks(each).zip(carried.chunks_mut(each)).enumerate();
+        let moved = parts.map(|(number, (update, carried))| match self {
+            Self::Int4(weight) => nudge(weight.block(number), update, carried, range),
+            Self::Int8(_, blocks) => nudge(&mut blocks[number], update, carried, range),
+            _ => 0,
+        });
+        Some(moved.sum())
     }
 
     /// Number of lower-precision elements that differ between two matrices of the same shape; `None` if one has none.
@@ -83,6 +105,7 @@ impl Matrix {
             (Self::Int8(_, a), Self::Int8(_, b)) => {
                 Some(a.iter().zip(b).map(|(a, b)| a.packed.differing(&b.packed)).sum())
             }
+            (Self::Int4(a), Self::Int4(b)) => Some(a.differing(b)),
             (Self::Bf16(a), Self::Bf16(b)) => Some(a.differing(b)),
             _ => None,
         }

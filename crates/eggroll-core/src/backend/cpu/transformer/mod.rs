@@ -4,6 +4,7 @@ mod attention;
 mod bf16;
 mod epilogue;
 mod group_norm;
+mod int4;
 mod int8;
 mod matrix;
 mod nudge;

@@ -2,12 +2,12 @@
 
 use super::bf16::HalfProduct;
 use super::epilogue::{MatrixEpilogue, RowNoise};
-use super::int8::Int8;
+use super::int8::{Bytes, PanelBlocks};
 use super::matrix::Matrix;
-use super::quantized::Quantized;
+use super::quantized::{Blocks, Quantized};
 use super::rows::PackedRows;
 use crate::backend::cpu::dots::{DotRows, Out, dots};
-use crate::backend::cpu::integer::{self, IntegerTiles, MixedKernel, dispatch_mixed};
+use crate::backend::cpu::integer::{self, COLUMNS, IntegerTiles, MixedKernel, dispatch_mixed};
 use crate::backend::cpu::tile::{Epilogue, Strided, Tile, TileArea, multiply};
 use crate::simd::Simd;
 
@@ -110,13 +110,35 @@ impl MixedKernel for MatrixProduct<'_> {
                     HalfProduct { rows, x, weight, finish: &mut finish }.run();
                 }
                 (Matrix::Int8(form, blocks), PackedRows::Int8(x)) if *form == x.form() => {
-                    match I::are_filled(rows, blocks[0].packed.steps()) {
-                        true => multiply_integers::<S, I>(rows, blocks, x, &mut finish),
-                        false => multiply_integers::<S, I::Rest>(rows, blocks, x, &mut finish),
-                    }
+                    multiply_blocks::<S, I>(rows, Bytes::new(blocks), x, &mut finish);
+                }
+                (Matrix::Int4(weight), PackedRows::Int8(x)) if x.form() == Blocks::Plain => {
+                    multiply_blocks::<S, I>(rows, weight.unpacking(), x, &mut finish);
                 }
                 _ => panic!("rows of a product in another format than its weight"),
             }
+        }
+    }
+}
+
+/// The product of all rows with a weight in blocks.
+///
+/// # Safety
+///
+/// The processor must have the instruction sets, `x` must hold tiles for all rows, and `finish` must have been made for the product.
+#[inline(always)]
+unsafe fn multiply_blocks<S: Simd, I: IntegerTiles>(
+    rows: usize,
+    mut blocks: impl PanelBlocks,
+    x: &Quantized,
+    finish: &mut MatrixEpilogue,
+) {
+    let steps = x.form().size().min(finish.d_input).div_ceil(4);
+    // SAFETY: by this function's contract.
+    unsafe {
+        match I::are_filled(rows, steps) {
+            true => multiply_integers::<S, I>(rows, &mut blocks, x, finish),
+            false => multiply_integers::<S, I::Rest>(rows, &mut blocks, x, finish),
         }
     }
 }
@@ -125,40 +147,38 @@ impl MixedKernel for MatrixProduct<'_> {
 ///
 /// # Safety
 ///
-/// The processor must have the instruction sets, `x` must hold tiles for all rows, and `finish` must have been made for the product.
+/// As [`multiply_blocks`].
 #[inline(always)]
 unsafe fn multiply_integers<S: Simd, I: IntegerTiles>(
     rows: usize,
-    blocks: &[Int8],
+    blocks: &mut impl PanelBlocks,
     x: &Quantized,
     finish: &mut MatrixEpilogue,
 ) {
-    let mut sums: [integer::Tile; integer::TILES] = [[[0; integer::COLUMNS]; integer::ROWS]; integer::TILES];
+    let mut sums: [integer::Tile; integer::TILES] = [[[0; COLUMNS]; integer::ROWS]; integer::TILES];
     let mut tiles = [const { Tile::new() }; integer::TILES];
-    let (first, size) = (&blocks[0].packed, x.form().size());
+    let (size, columns) = (x.form().size(), finish.d_output);
     // SAFETY: by this function's contract; no code of others runs before the end.
     unsafe { I::begin() };
-    for panel in 0..first.panels() {
+    for (panel, column) in (0..columns).step_by(COLUMNS).enumerate() {
+        blocks.open(panel);
         for row in (0..rows).step_by(integer::TILES * integer::ROWS) {
             let count = (rows - row).div_ceil(integer::ROWS).min(integer::TILES);
             let (sums, tiles) = (&mut sums[..count], &mut tiles[..count]);
-            for (index, Int8 { packed, scales }) in blocks.iter().enumerate() {
+            for index in 0..blocks.count() {
+                let (weight, scales) = blocks.block(index);
                 // SAFETY: by this function's contract; tiles have begun.
-                unsafe { packed.tiles_of::<I>(&x.bytes[row * x.stride + index * size..], x.stride, panel, sums) };
+                unsafe { weight.tiles::<I>(&x.bytes[row * x.stride + index * size..], x.stride, sums) };
                 let x = &x.scales[index * x.rows() + row..][..count * integer::ROWS];
                 for ((tile, sums), x) in tiles.iter_mut().zip(sums.iter()).zip(x.chunks_exact(integer::ROWS)) {
                     // SAFETY: by this function's contract.
-                    unsafe { tile.take_integers::<S, { integer::ROWS }>(sums, x, &scales[panel], index > 0) };
+                    unsafe { tile.take_integers::<S, { integer::ROWS }>(sums, x, scales, index > 0) };
                 }
             }
             for (index, tile) in tiles.iter().enumerate() {
                 let row = row + index * integer::ROWS;
-                let place = TileArea {
-                    row,
-                    rows: integer::ROWS.min(rows - row),
-                    column: panel * integer::COLUMNS,
-                    columns: first.width(panel),
-                };
+                let rows = integer::ROWS.min(rows - row);
+                let place = TileArea { row, rows, column, columns: COLUMNS.min(columns - column) };
                 // SAFETY: by this function's contract; the place lies inside the product.
                 unsafe { finish.finish::<S>(place, tile) };
             }

@@ -236,3 +236,55 @@ fn buffers_are_used_again() {
         assert_eq!(bits(&multiply(&packed, &x, None)), bits(&anew), "{shape:?}");
     }
 }
+
+/// Integers of four bits and of bytes: the same products, columns and moves.
+#[test]
+fn four_bits_are_the_same() {
+    for shape in [[1, 1], [7, 33], [32, 32], [33, 64], [96, 31], [160, 70], [512, 40]] {
+        let [d_input, d_output] = shape;
+        let integers: Vec<i8> = inputs(d_input * d_output, 1).iter().map(|x| (x * 8.0).floor() as i8).collect();
+        // Exact in f16, of both signs.
+        let scales: Vec<f32> =
+            inputs(d_input.div_ceil(32) * d_output, 2).iter().map(|x| (x * 64.0).floor() / 1024.0).collect();
+        let pack = |integers: &[i8], range| PackedMatrix::of_blocks(integers, &scales, shape, range);
+        let (mut four, mut bytes) = (pack(&integers, -8..=7), pack(&integers, -127..=127));
+        assert_eq!(four.changed(&bytes), None, "canary: they are stored in two ways");
+        let same = |four: &PackedMatrix, bytes: &PackedMatrix| {
+            for rows in [1, 9, 40] {
+                let x = activations(Precision::Q8_0, &inputs(rows * d_input, 3), d_input);
+                let (factors, members) = (factors(2, shape, 3), members(rows, 3));
+                for noise in [None, Some((&factors, members.as_slice()))] {
+                    assert_eq!(
+                        bits(&multiply(four, &x, noise)),
+                        bits(&multiply(bytes, &x, noise)),
+                        "{shape:?}, {rows} rows"
+                    );
+                }
+            }
+            assert!((0..d_output).all(|output| four.column(output).eq(bytes.column(output))), "{shape:?}");
+        };
+        same(&four, &bytes);
+        let start = four.column(0).next();
+        // No more than a step: the ends of the ranges differ.
+        let inward = |integer: i8, x: f32, scale: f32| if (-7..=6).contains(&integer) { x * scale } else { 0.0 };
+        let moves: Vec<f32> = (inputs(d_input * d_output, 4).iter().enumerate())
+            .map(|(at, x)| inward(integers[at], *x, scales[at / d_output / 32 * d_output + at % d_output]))
+            .collect();
+        let mut carried = [vec![0; moves.len()], vec![0; moves.len()]];
+        let [of_four, of_bytes] = &mut carried;
+        assert_eq!(four.nudge(&moves, of_four), bytes.nudge(&moves, of_bytes));
+        assert_eq!(of_four, of_bytes);
+        same(&four, &bytes);
+        assert!(d_input == 1 || four.changed(&pack(&integers, -8..=7)) > Some(0), "moved: {start:?}");
+        // Beyond the ends they stay.
+        four.nudge(&vec![1e3; moves.len()], of_four);
+        let ends = four.column(d_output - 1).filter(|(_, scale)| *scale != 0.0);
+        assert!(ends.map(|(integer, scale)| (integer, scale > 0.0)).all(|end| end == (7, true) || end == (-8, false)));
+    }
+    // Scales that f16 does not have, and larger integers, take bytes.
+    let of = |integer: i8, scale: f32| PackedMatrix::of_blocks(&[integer], &[scale], [1, 1], -8..=7);
+    let four = of(3, 0.5);
+    assert_eq!(four.changed(&of(4, 0.5)), Some(1));
+    assert_eq!(four.changed(&of(3, 0.1)), None);
+    assert_eq!(of(9, 0.5).column(0).next(), Some((9, 0.5)));
+}
