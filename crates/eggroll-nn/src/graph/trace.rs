@@ -83,7 +83,6 @@ impl PathVisitor for CloneCollector {
 }
 
 /// A recorded forward.
-#[derive(Clone)]
 pub(super) struct Trace {
     /// What is computed, in order.
     pub operations: Vec<OperationIr>,
@@ -97,15 +96,18 @@ pub(super) struct Trace {
     pub outputs: Vec<TensorId>,
 }
 
-impl Trace {
-    /// Whether another recording for inputs of the same forms computes the same from the same constants.
-    pub fn is_same(&self, other: &Self) -> bool {
-        let constants = self.constants.iter().map(|(_, data)| data);
-        constants.eq(other.constants.iter().map(|(_, data)| data)) && self.numbered() == other.numbered()
-    }
+/// What a recording computes, without the identifiers of tensors, which every recording has anew.
+#[derive(PartialEq)]
+pub(super) struct TraceForm {
+    /// Tensors are numbered in order.
+    operations: Vec<OperationIr>,
+    constants: Vec<TensorData>,
+    outputs: Vec<TensorId>,
+}
 
-    /// Operations and outputs with tensors numbered in order: every recording has new identifiers.
-    fn numbered(&self) -> (Vec<OperationIr>, Vec<TensorId>) {
+impl Trace {
+    /// The same for two recordings that compute the same from the same constants, for inputs of the same forms.
+    pub fn form(&self) -> TraceForm {
         struct Numbers(HashMap<TensorId, TensorId>);
         impl Numbers {
             fn of(&mut self, id: TensorId) -> TensorId {
@@ -126,7 +128,11 @@ impl Trace {
         });
         let mut operations = self.operations.clone();
         operations.iter_mut().for_each(|operation| operation.visit_mut(&mut numbers));
-        (operations, self.outputs.iter().map(|id| numbers.of(*id)).collect())
+        TraceForm {
+            operations,
+            constants: self.constants.iter().map(|(_, data)| data.clone()).collect(),
+            outputs: self.outputs.iter().map(|id| numbers.of(*id)).collect(),
+        }
     }
 }
 
