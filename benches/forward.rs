@@ -5,7 +5,6 @@
 //! so that ratios do not depend on the machine's mood, and is what records are made with.
 
 use burn::tensor::Device;
-use clap::ValueEnum;
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use eggroll_examples::throughput::{Network, Size, columns};
 use std::time::Duration;
@@ -19,21 +18,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn forward(c: &mut Criterion) {
     let device = Device::flex();
-    for size in Size::value_variants() {
-        let network = Network::new(*size, &device);
+    for (name, size) in Size::NAMED {
+        let network = Network::new(size, &device);
         for members in POPULATIONS {
-            let mut group = c.benchmark_group(format!("{}/N{members}", size.name()));
+            let mut group = c.benchmark_group(format!("{name}/N{members}"));
             group.sampling_mode(SamplingMode::Flat).sample_size(10);
             group.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
             for (column, rank) in columns(&RANKS, true) {
-                let name = rank.map_or(column.name().into(), |rank| format!("{}/r{rank}", column.name()));
-                if let Some(reason) = column.refusal(*size, members, rank) {
-                    eprintln!("left out: {}/N{members}/{name}: {reason}", size.name());
+                let cell = rank.map_or(column.name().into(), |rank| format!("{}/r{rank}", column.name()));
+                if let Some(reason) = column.refusal(size, members, rank) {
+                    eprintln!("left out: {name}/N{members}/{cell}: {reason}");
                     continue;
                 }
                 // Made when the filter lets the cell through.
                 let mut made = None;
-                group.bench_function(name, |b| {
+                group.bench_function(cell, |b| {
                     let (pass, _) = made.get_or_insert_with(|| {
                         column.pass(&network, members, rank, &device).expect("a rank of at least 1")
                     });

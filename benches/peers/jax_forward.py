@@ -157,6 +157,11 @@ def make_factors(data, generation, rank):
     return jax.vmap(lambda q: [draw(q, i, w) for i, w in enumerate(data.weights)])(jnp.arange(len(data.fitness)))
 
 
+def widths(name):
+    """Of a name, or written out as 64-512-64."""
+    return SIZES.get(name) or tuple(int(width) for width in name.split("-"))
+
+
 def measure(function, data, seconds, repeats, passes):
     """Milliseconds of a pass after two warm-ups, until both the seconds and the repeats are reached. Every repeat waits once, after
     its passes."""
@@ -182,7 +187,7 @@ def grid(args):
 def time_cell(cell, args, chunk):
     """What becomes of one cell: its times, or why there are none."""
     name, members, rank, column = cell.values()
-    data = make_data(SIZES[name], members, args.dtype)
+    data = make_data(widths(name), members, args.dtype)
     noise = 4 * members * max(w.size for w in data.weights)
     if column == "open_es_fly" and noise > args.max_bytes:
         return {"skipped": f"{noise:.2e} bytes of noise > --max-bytes {args.max_bytes:.2e}"}
@@ -266,7 +271,9 @@ def arguments():
     amount = value(float, "a finite number of at least 0", lambda v: 0 <= v < math.inf)
     even = value(int, "an even number of at least 2 (members come in pairs)", lambda v: v >= 2 and v % 2 == 0)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=named(SIZES), default=["medium"], help=", ".join(SIZES))
+    sized = lambda text: all(width >= 1 for width in widths(text))
+    parser.add_argument("--sizes", type=several(value(str, f"one of {', '.join(SIZES)}, or widths such as 64-512-64", sized)),
+                        default=["medium"], help=", ".join([*SIZES, "or widths such as 64-512-64"]))
     parser.add_argument("--populations", type=several(even), default=[512], help="even member counts")
     parser.add_argument("--ranks", type=several(count), default=[1, 4])
     parser.add_argument("--columns", type=named(COLUMNS), default=list(COLUMNS), help=", ".join(COLUMNS))

@@ -20,8 +20,8 @@ pub struct ComparisonArgs {
     /// Backends to run. Default: all that are compiled in.
     #[arg(long, value_delimiter = ',')]
     pub backends: Vec<DeviceName>,
-    /// Network of passes: small 4-256-2, medium 64-512-64, large 256-2048-256.
-    #[arg(long, value_enum, default_value_t = Size::Medium, hide_possible_values = true)]
+    /// Network of passes: small 4-256-2, medium 64-512-64, large 256-2048-256, or three widths.
+    #[arg(long, default_value_t = Size::MEDIUM)]
     pub size: Size,
     /// Population size of the forward pass and the estimate, even.
     #[arg(long, default_value_t = 512, value_parser = at_most(MEMBERS))]
@@ -93,7 +93,7 @@ impl ComparisonArgs {
     pub fn of_child(&self, backend: DeviceName, row: &Path) -> Vec<OsString> {
         let mut words: Vec<OsString> = [
             ("--only", backend.to_string()),
-            ("--size", self.size.name().to_owned()),
+            ("--size", self.size.to_string()),
             ("--population", self.population.to_string()),
             ("--rank", self.rank.to_string()),
             ("--generations", self.generations.to_string()),

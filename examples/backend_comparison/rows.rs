@@ -119,7 +119,7 @@ impl BackendRow {
         Self {
             label: args.label.clone(),
             backend,
-            size: args.size.name().to_owned(),
+            size: args.size.to_string(),
             population: args.population,
             rank: args.rank,
             generations: args.generations,

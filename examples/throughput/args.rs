@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// Times the forward pass and the estimate of populations against plain inference.
 #[derive(Parser, Debug)]
 pub struct ThroughputArgs {
-    /// Networks: small 4-256-2, medium 64-512-64, large 256-2048-256.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "small,medium,large", hide_possible_values = true)]
+    /// Networks: small 4-256-2, medium 64-512-64, large 256-2048-256, or three widths such as 64-1024-64.
+    #[arg(long, value_delimiter = ',', default_value = "small,medium,large")]
     pub sizes: Vec<Size>,
     /// Population size, even.
     #[arg(long, value_delimiter = ',', default_value = "512,2048", value_parser = at_most(MEMBERS))]
@@ -63,7 +63,7 @@ impl ThroughputArgs {
     pub fn peer(&self) -> Option<Peer> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers/jax_forward.py");
         let list = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let sizes: Vec<_> = self.sizes.iter().map(|size| size.name()).collect();
+        let sizes: Vec<_> = self.sizes.iter().map(ToString::to_string).collect();
         let mut options = vec!["--sizes".to_owned(), sizes.join(",")];
         options.extend(["--populations".into(), list(&self.populations), "--ranks".into(), list(&self.ranks)]);
         if !self.jax_tuned {

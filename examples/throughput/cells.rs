@@ -5,7 +5,7 @@ use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;
-use eggroll_examples::throughput::{Cell, Column, GridPlace, Network, Pass, Size, columns};
+use eggroll_examples::throughput::{Cell, Column, GridPlace, Network, Pass, Rates, Size, Work, columns};
 use eggroll_examples::trace::section;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl TimedColumn {
 }
 
 /// Times everything that is asked for, until a signal comes.
-pub fn measure(args: &ThroughputArgs, device: &Device, signals: &Signals) -> Result<Vec<Cell>, Failure> {
+pub fn measure(args: &ThroughputArgs, device: &Device, rates: &Rates, signals: &Signals) -> Result<Vec<Cell>, Failure> {
     device.seed(0);
     let mut cells = Vec::new();
     let groups = args.sizes.len() * args.populations.len();
@@ -49,10 +49,10 @@ pub fn measure(args: &ThroughputArgs, device: &Device, signals: &Signals) -> Res
             }
             let mut tasks = tasks(args, &network, (size, population), device)?;
             let seconds = warm_up(&mut tasks, args.seconds);
-            eprintln!("{}, {population} members: {} columns, about {seconds:.0} s", size.name(), tasks.len());
-            section(&format!("{size:?}, {population} members").to_lowercase());
+            eprintln!("{size}, {population} members: {} columns, about {seconds:.0} s", tasks.len());
+            section(&format!("{size}, {population} members"));
             repeat(&mut tasks, Duration::from_secs_f64(args.seconds), signals);
-            cells.extend(summary(size, population, tasks));
+            cells.extend(summary(size, population, tasks, rates));
         }
     }
     Ok(cells)
@@ -68,7 +68,7 @@ fn tasks(
     for (column, rank) in columns(&args.ranks, !args.no_open_es) {
         if let Some(reason) = column.refusal(size, members, rank) {
             let rank = rank.map_or(String::new(), |rank| format!(", rank {rank}"));
-            println!("left out: {}, {members} members, {}{rank}: {reason}", size.name(), column.name());
+            println!("left out: {size}, {members} members, {}{rank}: {reason}", column.name());
             continue;
         }
         let (pass, materialized_bytes) = column.pass(network, members, rank, device)?;
@@ -110,7 +110,7 @@ fn repeat(tasks: &mut [TimedColumn], limit: Duration, signals: &Signals) {
     }
 }
 
-fn summary(size: Size, population: usize, tasks: Vec<TimedColumn>) -> Vec<Cell> {
+fn summary(size: Size, population: usize, tasks: Vec<TimedColumn>, rates: &Rates) -> Vec<Cell> {
     let mut inference = None;
     let cell = |mut task: TimedColumn| {
         task.times.sort_by(f64::total_cmp);
@@ -123,6 +123,7 @@ fn summary(size: Size, population: usize, tasks: Vec<TimedColumn>) -> Vec<Cell> 
             median_ms: median,
             q1_ms: quantile(0.25),
             q3_ms: quantile(0.75),
+            modelled_ms: Some(rates.milliseconds(Work::new(task.column, size, population, task.rank))),
             ratio: (task.column != Column::Inference).then_some(median / base),
             materialized_bytes: Some(task.materialized_bytes),
             passes: Some(task.times.len()),

@@ -8,6 +8,7 @@ mod report;
 use args::ThroughputArgs;
 use eggroll_examples::device::open;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::throughput::Rates;
 use eggroll_examples::{Ending, Failure, main_of, options};
 use std::process::ExitCode;
 
@@ -29,7 +30,9 @@ fn run(args: &ThroughputArgs, signals: &Signals) -> Result<Ending, Failure> {
     peer.iter().try_for_each(|peer| peer.check())?;
     let opened = open(args.backend)?;
     println!("device: {}", opened.hardware);
-    let mut cells = cells::measure(args, &opened.device, signals)?;
+    let rates = Rates::measure(&opened.device);
+    println!("alone: {:.3e} multiplications/s, {:.3e} normals/s: the model", rates.products, rates.draws);
+    let mut cells = cells::measure(args, &opened.device, &rates, signals)?;
     let ending = signals.ending();
     let peer = peer.filter(|_| !ending.is_stopped());
     let measured = peer.map(|peer| peer.measure()).transpose()?.unwrap_or_default();

@@ -11,7 +11,7 @@ const LARGE_ENOUGH: usize = 512;
 /// Prints our cells next to the peer's, of which some may have had too little memory.
 pub fn print(args: &ThroughputArgs, hardware: &str, cells: &[Cell], out_of_memory: &[GridPlace], ending: Ending) {
     println!(
-        "size    population rank column               median ms   (quartiles)          ratio  samples/s  noise held    JAX"
+        "size         population rank column               median ms   (quartiles)   model ms      ratio  samples/s  noise held    JAX"
     );
     for cell in cells.iter().filter(|cell| !cell.peer) {
         let rank = cell.place.rank.map_or("-".into(), |rank| rank.to_string());
@@ -22,13 +22,14 @@ pub fn print(args: &ThroughputArgs, hardware: &str, cells: &[Cell], out_of_memor
             None => "-".into(),
         };
         println!(
-            "{:<7} {:>10} {rank:>4} {:<18} {:>11.3}   ({:.3} - {:.3}) {ratio:>10} {:>10.0} {:>9.1}MiB {peer:>8}",
-            cell.place.size.name(),
+            "{:<12} {:>10} {rank:>4} {:<18} {:>11.3}   ({:.3} - {:.3}) {:>8.3} {ratio:>10} {:>10.0} {:>9.1}MiB {peer:>8}",
+            cell.place.size,
             cell.place.population,
             cell.place.column.name(),
             cell.median_ms,
             cell.q1_ms,
             cell.q3_ms,
+            cell.modelled_ms.unwrap_or_default(),
             cell.samples_per_second(),
             cell.materialized_bytes.unwrap_or(0) as f64 / (1 << 20) as f64,
         );
@@ -66,7 +67,7 @@ fn worst_ratios(args: &ThroughputArgs, cells: &[Cell], column: Column) -> Value 
             !cell.peer && found == *size && of == column && rank == Some(1) && population >= LARGE_ENOUGH
         };
         let ratio = cells.iter().filter(of_size).filter_map(|cell| cell.ratio).reduce(f64::max);
-        worst.insert(size.name().into(), json!(ratio));
+        worst.insert(size.to_string(), json!(ratio));
     }
     Value::Object(worst)
 }

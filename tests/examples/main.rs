@@ -9,3 +9,4 @@ mod peer;
 mod tasks;
 mod texas42;
 mod text_generation;
+mod throughput;

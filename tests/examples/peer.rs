@@ -54,7 +54,7 @@ fn a_cell_without_memory() {
         assert_eq!(found, [(Column::Inference, 2.0, None), (Column::Fly, 5.0, Some(2.5))]);
         let place = measured.out_of_memory[0];
         assert_eq!(measured.out_of_memory.len(), 1);
-        assert_eq!((place.size, place.population, place.rank), (Size::Large, 2048, None));
+        assert_eq!((place.size, place.population, place.rank), (Size::LARGE, 2048, None));
         assert_eq!(place.column, Column::OpenEsFly);
     }
 }

@@ -33,6 +33,8 @@ pub struct Cell {
     pub q3_ms: f64,
     /// Times the inference of the same library, size and population.
     pub ratio: Option<f64>,
+    /// Milliseconds that products and draws take alone, by [`Rates`](super::Rates).
+    pub modelled_ms: Option<f64>,
     /// Bytes of noise kept between passes.
     pub materialized_bytes: Option<u64>,
     /// Passes that the median is of.

@@ -4,8 +4,10 @@ mod cell;
 mod columns;
 mod network;
 mod peer;
+mod work;
 
 pub use cell::{Cell, GridPlace};
 pub use columns::{Column, Pass, Ranked, columns};
 pub use network::{Network, Population, Size};
 pub use peer::{Peer, PeerResult};
+pub use work::{Rates, Work};

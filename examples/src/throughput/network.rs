@@ -3,40 +3,85 @@
 use burn::module::Module;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Distribution, Tensor};
-use clap::ValueEnum;
 use eggroll::core::scope::Perturbation;
 use eggroll::core::{NoiseSourceConfig, NoiserConfig, NoiserError, PairRange, ParameterTable};
 use eggroll::nn::{Linear, LinearConfig};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
 use std::sync::Arc;
 
-/// A network by its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "help would list the sizes a second time: `widths` says what they are")]
-pub enum Size {
-    Small,
-    Medium,
-    Large,
-}
+/// Most units of a layer.
+const MOST_UNITS: usize = 1 << 16;
+
+/// A network's inputs, hidden units and outputs, such as `64-512-64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size([usize; 3]);
 
 impl Size {
-    /// The name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Medium => "medium",
-            Self::Large => "large",
-        }
-    }
+    /// 4-256-2.
+    pub const SMALL: Self = Self([4, 256, 2]);
+    /// 64-512-64.
+    pub const MEDIUM: Self = Self([64, 512, 64]);
+    /// 256-2048-256.
+    pub const LARGE: Self = Self([256, 2048, 256]);
+    /// Sizes that have a name.
+    pub const NAMED: [(&str, Self); 3] = [("small", Self::SMALL), ("medium", Self::MEDIUM), ("large", Self::LARGE)];
 
     /// Inputs, hidden units, outputs.
     pub fn widths(self) -> [usize; 3] {
-        match self {
-            Self::Small => [4, 256, 2],
-            Self::Medium => [64, 512, 64],
-            Self::Large => [256, 2048, 256],
+        self.0
+    }
+
+    /// Multiplications of a member's forward pass on one row.
+    pub fn products(self) -> u64 {
+        let [inputs, hidden, outputs] = self.0.map(|width| width as u64);
+        hidden * (inputs + outputs)
+    }
+
+    /// Values of a pair's noise of rank 1.
+    pub fn factors(self) -> u64 {
+        let [inputs, hidden, outputs] = self.0.map(|width| width as u64);
+        inputs + 2 * hidden + outputs
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((_, size)) = Self::NAMED.iter().find(|(name, _)| *name == text) {
+            return Ok(*size);
         }
+        let widths: Option<Vec<usize>> = text.split('-').map(|width| width.parse().ok()).collect();
+        let widths = widths.and_then(|widths| <[usize; 3]>::try_from(widths).ok());
+        let fits = |widths: &[usize; 3]| widths.iter().all(|width| (1..=MOST_UNITS).contains(width));
+        widths.filter(fits).map(Self).ok_or_else(|| {
+            format!("expected small, medium, large, or three widths from 1 to {MOST_UNITS} as 64-512-64, not {text}")
+        })
+    }
+}
+
+/// The name, or the widths.
+impl Display for Size {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match Self::NAMED.iter().find(|(_, size)| size == self) {
+            Some((name, _)) => f.pad(name),
+            None => f.pad(&self.0.map(|width| width.to_string()).join("-")),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -126,6 +126,7 @@ fn read(stdout: &[u8], measured: &mut PeerResult) -> Result<usize, Failure> {
             q1_ms,
             q3_ms,
             ratio: None,
+            modelled_ms: None,
             materialized_bytes: None,
             passes: None,
         }));
