@@ -8,7 +8,7 @@ use crate::simd::{Kernel, Simd, dispatch};
 use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 
-/// Floats of noise that one task holds: half of a usual second-level cache.
+/// Floats of noise that one task holds, if the weight is small: half of a usual second-level cache.
 const TASK_NOISE: usize = 64 * 1024;
 /// Rows that one task takes at least, so that the microkernel's tiles are full.
 const TASK_ROWS: usize = 56;
@@ -83,7 +83,9 @@ impl LinearSlices<'_> {
     /// Pairs that one task takes, when the noise of a pair has `noise` floats: all threads get as many tasks.
     pub(crate) fn pairs_per_task(&self, noise: usize) -> usize {
         let enough_rows = TASK_ROWS.div_ceil(2 * self.rows.max(1));
-        let most = enough_rows.min((TASK_NOISE / noise.max(1)).max(1));
+        // Every task reads the whole weight: a large one is worth more noise.
+        let room = TASK_NOISE.max(self.weight.len() / 2);
+        let most = enough_rows.min((room / noise.max(1)).max(1));
         let pairs = self.pairs.count as usize;
         let tasks = pairs.div_ceil(most).next_multiple_of(rayon::current_num_threads());
         pairs.div_ceil(tasks).max(1)
