@@ -70,7 +70,7 @@ pub struct ActiveParameter {
 }
 
 impl ActiveParameter {
-    /// The number of its scope, which no scope of another [evaluation](super::Enclosing::as_evaluation) of this process has.
+    /// The number of its scope, which no other scope of this process has.
     pub fn scope_number(&self) -> u64 {
         self.frame.number
     }

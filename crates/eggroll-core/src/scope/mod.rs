@@ -105,7 +105,7 @@ impl Perturbation {
     #[track_caller]
     pub fn refuse_nesting(&self) {
         let path = |outer: &Arc<ParameterTable>| Some(self.table.shared_with(outer)?.path.clone());
-        if let Some(path) = ENCLOSING.with_borrow(|enclosing| enclosing.tables.iter().find_map(path)) {
+        if let Some(path) = ENCLOSING.with_borrow(|tables| tables.iter().find_map(path)) {
             panic!(
                 "evaluate is already running for this model around this one (parameter \"{path}\"): it cannot be nested"
             );
@@ -182,7 +182,7 @@ impl Perturbation {
             uses: RefCell::new(ParameterUse::of_none(entries.len())),
             fields: RefCell::new(entries.iter().map(|_| ReachedFields::default()).collect()),
             output_bytes: Cell::new(0),
-            number: scope_number(),
+            number: FRAME.fetch_add(1, Relaxed),
         });
         let _guard = Guard::enter(frame.clone());
         let span = profile::span(Component::Fitness, 0);
@@ -296,16 +296,16 @@ struct Frame {
     uses: RefCell<Vec<ParameterUse>>,
     fields: RefCell<Vec<ReachedFields>>,
     output_bytes: Cell<u64>,
-    /// Of its [evaluation](Enclosing::as_evaluation), or its own.
+    /// No other scope of this process has it.
     number: u64,
 }
 
-static NUMBER: AtomicU64 = AtomicU64::new(0);
+static FRAME: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// That of this thread's job.
-    static ENCLOSING: RefCell<Enclosing> = const { RefCell::new(Enclosing { tables: Vec::new(), evaluation: None }) };
     static FRAMES: RefCell<Vec<Rc<Frame>>> = const { RefCell::new(Vec::new()) };
+    /// The models of [`Enclosing`] for this thread's job.
+    static ENCLOSING: RefCell<Vec<Arc<ParameterTable>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Leaves a scope; holds the number of scopes of its thread.
@@ -383,36 +383,23 @@ pub fn suspended<R>(wait: impl FnOnce() -> R) -> R {
     Enclosing::default().run(wait)
 }
 
-/// The evaluations that enclose a point of the program. An evaluation passes them to its jobs, on any thread. In these jobs the
+/// The models whose evaluations enclose a point of the program. An evaluation passes them to its jobs, on any thread. In these jobs the
 /// models are plain, and cannot be evaluated again.
 #[derive(Clone, Debug, Default)]
-pub struct Enclosing {
-    tables: Vec<Arc<ParameterTable>>,
-    /// The number of an evaluation's scopes.
-    evaluation: Option<u64>,
-}
+pub struct Enclosing(Vec<Arc<ParameterTable>>);
 
 impl Enclosing {
-    /// The enclosing evaluations of this thread.
+    /// The enclosing models of this thread.
     pub fn here() -> Self {
-        let Self { mut tables, evaluation } = ENCLOSING.with_borrow(Clone::clone);
-        FRAMES.with_borrow(|frames| {
-            tables.extend(frames.iter().map(|frame| frame.perturbation.table.clone()));
-            // Jobs inside of a scope are not the evaluation's own.
-            Self { tables, evaluation: evaluation.filter(|_| frames.is_empty()) }
-        })
-    }
-
-    /// A new evaluation inside of these: its scopes have one [number](ActiveParameter::scope_number). For members whose programs differ in nothing
-    /// but the members.
-    pub fn as_evaluation(self) -> Self {
-        Self { evaluation: Some(NUMBER.fetch_add(1, Relaxed)), ..self }
+        let mut tables = ENCLOSING.with_borrow(Clone::clone);
+        FRAMES.with_borrow(|frames| tables.extend(frames.iter().map(|frame| frame.perturbation.table.clone())));
+        Self(tables)
     }
 
     /// Runs `job` inside of these evaluations, and outside of all scopes of this thread, which are restored afterwards, also on
     /// panic.
     pub fn run<R>(&self, job: impl FnOnce() -> R) -> R {
-        struct Before(Vec<Rc<Frame>>, Enclosing);
+        struct Before(Vec<Rc<Frame>>, Vec<Arc<ParameterTable>>);
 
         impl Drop for Before {
             fn drop(&mut self) {
@@ -421,14 +408,7 @@ impl Enclosing {
             }
         }
 
-        let _before = Before(FRAMES.take(), ENCLOSING.replace(self.clone()));
+        let _before = Before(FRAMES.take(), ENCLOSING.replace(self.0.clone()));
         job()
     }
-}
-
-/// The number of a scope that begins here.
-fn scope_number() -> u64 {
-    let shared = ENCLOSING.with_borrow(|enclosing| enclosing.evaluation);
-    let shared = shared.filter(|_| FRAMES.with_borrow(Vec::is_empty));
-    shared.unwrap_or_else(|| NUMBER.fetch_add(1, Relaxed))
 }

@@ -33,8 +33,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use trace::{InputForm, Parameter, TraceForm, parameters, trace};
 
-/// Evaluations that are remembered: more than run at a time.
-const EVALUATIONS: usize = 256;
+/// Scopes that are remembered: more than run at a time.
+const SCOPES: usize = 256;
 
 type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 
@@ -44,10 +44,9 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// model's own, bit for bit. The model keeps its type: nothing of it is replaced. Draws and estimates are the same as with perturbed
 /// modules, because a parameter's address is its position in the model in both cases.
 ///
-/// The forward is recorded by Burn's capture device, which computes nothing, for every shape of input and choice of `no_grad()`. It is recorded
-/// again in every evaluation, which takes a tenth of a millisecond or two. What is no parameter (tensors in fields, numbers, what the closure holds) is a
-/// constant of the evaluation, or of a chunk of members in `evaluate_mut`. Rows of members stand on the leading axis, so Burn's operations are right as they
-/// are. Operations that use a parameter become
+/// The forward is recorded by Burn's capture device, which computes nothing, for every shape of input and choice of `no_grad()`, and again in every
+/// chunk of members, which takes a tenth of a millisecond or two. What is no parameter (tensors in fields, numbers, what the closure holds) is a constant
+/// of the chunk. Rows of members stand on the leading axis, so Burn's operations are right as they are. Operations that use a parameter become
 ///
 /// | use | becomes |
 /// |---|---|
@@ -99,8 +98,8 @@ struct GraphRecorder {
 struct Recorded {
     program: Arc<GraphProgram>,
     form: TraceForm,
-    /// Evaluations in which a recording was the same. In the next one, tensors and numbers outside of parameters may be others.
-    evaluations: VecDeque<u64>,
+    /// Scopes in which a recording was the same. In the next one, tensors and numbers outside of parameters may be others.
+    scopes: VecDeque<u64>,
 }
 
 /// What a program was made for.
@@ -208,7 +207,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         Y::rebuild(&mut execute::run(&program, &parameters, parts).into_iter())
     }
 
-    /// The program for inputs of this form, recorded if there is none of this evaluation yet.
+    /// The program for inputs of this form, recorded if there is none of this scope yet.
     fn program(
         &self,
         model: &M,
@@ -222,12 +221,12 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         let forms: Vec<InputForm> = forms.collect();
         let perturbed = parameters.iter().map(|parameter| parameter.is_perturbed).collect();
         let shapes = Shapes { inputs: forms.clone(), perturbed, members, shared };
-        let evaluation =
+        let scope =
             parameters.iter().find_map(|parameter| parameter.active.as_ref()).map(ActiveParameter::scope_number);
         // A forward that panicked has left no program, and Burn has closed its recording.
         let mut recorder = locked(&self.recorder);
         if let Some(known) =
-            recorder.programs.get(&shapes).filter(|known| evaluation.is_none_or(|it| known.evaluations.contains(&it)))
+            recorder.programs.get(&shapes).filter(|known| scope.is_none_or(|it| known.scopes.contains(&it)))
         {
             return Ok(known.program.clone());
         }
@@ -249,9 +248,9 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         let trace = record(&forms)?;
         let form = trace.form();
         if let Some(known) = recorder.programs.get_mut(&shapes).filter(|known| known.form == form) {
-            known.evaluations.extend(evaluation);
-            while known.evaluations.len() > EVALUATIONS {
-                known.evaluations.pop_front();
+            known.scopes.extend(scope);
+            while known.scopes.len() > SCOPES {
+                known.scopes.pop_front();
             }
             return Ok(known.program.clone());
         }
@@ -260,7 +259,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         let program = Arc::new(program);
         recorder
             .programs
-            .insert(shapes, Recorded { program: program.clone(), form, evaluations: evaluation.into_iter().collect() });
+            .insert(shapes, Recorded { program: program.clone(), form, scopes: scope.into_iter().collect() });
         Ok(program)
     }
 }

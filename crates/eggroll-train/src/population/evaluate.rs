@@ -4,7 +4,6 @@ use super::{MemberChunk, Population, workers};
 use crate::fitness::{Fitness, Scores};
 use eggroll_core::MemberState;
 use eggroll_core::profile::{self, Component};
-use eggroll_core::scope::Enclosing;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -99,9 +98,7 @@ impl Population {
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]
     pub fn evaluate_mut<R: Scores>(&self, mut score: impl FnMut(&MemberChunk) -> R) -> Fitness {
-        // What the closure changes may be part of a forward: chunks are not one evaluation.
-        let evaluation = || self.in_order((), |members, ()| Ok((score(members), ())));
-        never(self.inside(Enclosing::here(), evaluation)).0
+        never(self.in_order((), |members, ()| Ok((score(members), ())))).0
     }
 
     /// [`evaluate`](Self::evaluate) with a state of every member, such as the hidden state of a recurrent model. `score` takes the
@@ -136,7 +133,7 @@ impl Population {
         score: impl Fn(&MemberChunk, S) -> Result<(R, S), E> + Sync,
     ) -> Result<(Fitness, S), E> {
         if !self.is_on_host() {
-            return self.alone(|| self.in_order(state, score));
+            return self.in_order(state, score);
         }
         self.alone(|| self.side_by_side(state, score))
     }
@@ -187,13 +184,16 @@ impl Population {
     ) -> Result<(Fitness, S), E> {
         let _span = profile::span(Component::Fitness, 0);
         let Range { start: mut first, end } = self.range();
-        let mut results = Vec::new();
-        while first < end {
-            let members = self.chunk_size(self.chunk_bytes(), 1).min(end - first);
-            self.check_memory(members, 1);
-            results.push(self.evaluate_chunk(MemberChunk { first, count: members }, &state, &mut score)?);
-            first += members;
-        }
+        let results = self.alone(|| -> Result<_, E> {
+            let mut results = Vec::new();
+            while first < end {
+                let members = self.chunk_size(self.chunk_bytes(), 1).min(end - first);
+                self.check_memory(members, 1);
+                results.push(self.evaluate_chunk(MemberChunk { first, count: members }, &state, &mut score)?);
+                first += members;
+            }
+            Ok(results)
+        })?;
         Ok(join(results))
     }
 

@@ -146,13 +146,8 @@ impl Population {
     /// Runs an evaluation outside of all scopes of this thread: other models are plain in it, whichever threads take its chunks.
     #[track_caller]
     fn alone<R>(&self, evaluation: impl FnOnce() -> R) -> R {
-        self.inside(Enclosing::here().as_evaluation(), evaluation)
-    }
-
-    #[track_caller]
-    fn inside<R>(&self, enclosing: Enclosing, evaluation: impl FnOnce() -> R) -> R {
         self.perturbation.refuse_nesting();
-        enclosing.run(evaluation)
+        Enclosing::here().run(evaluation)
     }
 
     /// Bytes of memory that an evaluation may use, if known: of the device where the model is.

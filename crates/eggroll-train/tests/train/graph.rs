@@ -12,9 +12,7 @@ use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig,
 use eggroll_nn::graph::PopulationGraph;
 use eggroll_nn::transformer::{TransformerEncoder, TransformerEncoderInput};
 use eggroll_nn::{BatchNorm, Conv2d, Embedding, Linear};
-use eggroll_train::{EvolutionStrategyConfig, Fitness, MemberChunk};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use eggroll_train::{EvolutionStrategyConfig, Fitness};
 
 #[derive(Module, Debug)]
 struct Stock {
@@ -204,7 +202,7 @@ fn assert_like_twin<
     for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(2)), OpenEsConfig::new().into()] {
         let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population_size(12).with_chunk_size(6);
         let of_twin = |config: &EvolutionStrategyConfig| {
-            let score = |y: Tensor<D>, members: &MemberChunk| members.mean(y.square());
+            let score = |y: Tensor<D>, members: &eggroll_train::MemberChunk| members.mean(y.square());
             let population = config.init(twin).ask();
             values(&population.evaluate(|members| score(forward_twin(twin, members.repeat(x.clone())), members)))
         };
@@ -303,44 +301,4 @@ fn a_transformer_encoder_is_like_its_twin() {
             },
         );
     }
-}
-
-/// What is no parameter is recorded once in every evaluation, and in every chunk of `evaluate_mut`, where it may change.
-#[test]
-fn recordings_of_an_evaluation() {
-    let device = Device::flex();
-    let model = Stock::new(&device);
-    let x = sines(20, &device).reshape([5, 4]);
-    let (calls, factor) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
-    let (counted, scaled) = (calls.clone(), factor.clone());
-    let net = PopulationGraph::trace(&model, x.clone(), move |model: &Stock, x: Tensor<2>| {
-        counted.fetch_add(1, Relaxed);
-        model.forward(x) * scaled.load(Relaxed) as f32
-    })
-    .expect("traced");
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
-    let strategy = config.with_population_size(12).with_chunk_size(4).init(&model);
-    let score = |members: &MemberChunk| members.mean(net.forward_shared(&model, x.clone()));
-    let population = strategy.ask();
-    let plain = values(&population.evaluate(score));
-    for expected in 2..4 {
-        calls.store(0, Relaxed);
-        factor.store(expected, Relaxed);
-        let found = values(&population.evaluate(score));
-        let close = |(found, plain): (&f32, &f32)| (found - expected as f32 * plain).abs() < 1e-5;
-        assert!(found.iter().zip(&plain).all(close), "{found:?}, {expected} times {plain:?}");
-        // The second is of twice as many rows: the program is another.
-        assert_eq!(calls.swap(0, Relaxed), 2, "factor {expected}");
-        assert_eq!(values(&population.evaluate(score)), found);
-        assert_eq!(calls.swap(0, Relaxed), 1, "the same as before");
-    }
-    factor.store(0, Relaxed);
-    let changing = population.evaluate_mut(|members| {
-        factor.fetch_add(1, Relaxed);
-        score(members)
-    });
-    for (member, (found, plain)) in values(&changing).iter().zip(&plain).enumerate() {
-        assert!((found - (member / 4 + 1) as f32 * plain).abs() < 1e-5, "member {member}: {found}, {plain}");
-    }
-    assert!(calls.load(Relaxed) >= 3, "canary: every chunk is recorded");
 }

@@ -10,6 +10,8 @@ use rayon::prelude::*;
 
 /// Floats of noise that one task holds, if the weight is small: half of a usual second-level cache.
 const TASK_NOISE: usize = 64 * 1024;
+/// The most, if it is large: 16 MiB.
+const MOST_TASK_NOISE: usize = 1 << 22;
 /// Rows that one task takes at least, so that the microkernel's tiles are full.
 const TASK_ROWS: usize = 56;
 
@@ -84,7 +86,7 @@ impl LinearSlices<'_> {
     pub(crate) fn pairs_per_task(&self, noise: usize) -> usize {
         let enough_rows = TASK_ROWS.div_ceil(2 * self.rows.max(1));
         // Every task reads the whole weight: a large one is worth more noise.
-        let room = TASK_NOISE.max(self.weight.len() / 2);
+        let room = (self.weight.len() / 2).clamp(TASK_NOISE, MOST_TASK_NOISE);
         let most = enough_rows.min((room / noise.max(1)).max(1));
         let pairs = self.pairs.count as usize;
         let tasks = pairs.div_ceil(most).next_multiple_of(rayon::current_num_threads());

@@ -18,7 +18,7 @@ pub(crate) enum Matrix {
     Bf16(Halves),
     /// In blocks along the depth: `q = round(W/s)`, `s = max|W|/127` of each column of each block; NaN where a weight is not finite.
     Int8(Blocks, Vec<Int8>),
-    /// The same in four bits, in blocks of 32.
+    /// Integers of four bits in blocks of 32 along the depth, with a scale in f16 for each column of each block.
     Int4(Int4),
 }
 
