@@ -44,8 +44,8 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// model's own, bit for bit. The model keeps its type: nothing of it is replaced. Draws and estimates are the same as with perturbed
 /// modules, because a parameter's address is its position in the model in both cases.
 ///
-/// The forward is recorded by Burn's capture device, which computes nothing, for every shape of input and choice of `no_grad()`, and again in every
-/// chunk of members, which takes a tenth of a millisecond or two. What is no parameter (tensors in fields, numbers, what the closure holds) is a constant
+/// The forward is recorded by Burn's capture device, which computes nothing, for every shape of input and choice of `no_grad()`. It is recorded again
+/// in every chunk of members, which takes a tenth of a millisecond or two. What is no parameter (tensors in fields, numbers, what the closure holds) is a constant
 /// of the chunk. Rows of members stand on the leading axis, so Burn's operations are right as they are. Operations that use a parameter become
 ///
 /// | use | becomes |

@@ -181,7 +181,7 @@ impl PackedMatrix {
     }
 
     /// Weights whose packed value differs from that of another matrix of the same shape and format; `None` in float32, or if
-    /// shapes or formats differ, or one has integers of four bits and the other of bytes.
+    /// shapes or formats differ. Integers of four bits and of bytes are two formats here.
     pub fn changed(&self, other: &Self) -> Option<usize> {
         if self.shape == other.shape { self.matrix.differing(&other.matrix) } else { None }
     }
