@@ -145,7 +145,7 @@ fn a_sequence_on_the_leading_axis_is_named() {
     let refused = graph("sequence_first", &model, [RECORDED, 28, 28], sequence_first::Model::forward);
     assert_eq!(
         refused.expect_err("the batch is elsewhere").to_string(),
-        "the parameter \"linear2.weight\" meets a tensor [28, 64, 48] in Linear: the batch must be its leading axis, and no other"
+        "Reshape joins rows of the batch into a tensor [1792, 16]: members of a population would mix"
     );
 }
 
