@@ -2,7 +2,7 @@
 
 use super::int8::PanelBlocks;
 use super::nudge::BlockIntegers;
-
+use super::quantized::Blocks;
 use crate::backend::cpu::integer::{COLUMNS, NIBBLE_ROWS, Nibbles, Panel, Unpacked};
 use burn::tensor::f16;
 use std::cell::Cell;
@@ -30,6 +30,9 @@ struct OpenBlock {
     integers: Unpacked,
     scales: [f32; COLUMNS],
 }
+
+// The rows that a weight is multiplied with share scales in the same blocks.
+const _: () = assert!(NIBBLE_ROWS == Blocks::Plain.size());
 
 thread_local! {
     static OPEN: Cell<Vec<OpenBlock>> = const { Cell::new(Vec::new()) };

@@ -83,20 +83,18 @@ impl Matrix {
     /// Moves bfloat16 numbers, or integers that are not rotated, by `update : [d_input, d_output]`, with what is carried over from move to move in 2⁻¹⁶
     /// steps; how many have moved.
     pub(crate) fn nudge(&mut self, update: &[f32], carried: &mut [i16], range: &RangeInclusive<i8>) -> Option<usize> {
-        let columns = match self {
-            Self::Bf16(halves) => return Some(halves.nudge(update, carried)),
-            Self::Int4(weight) => weight.columns(),
-            Self::Int8(Blocks::Plain, blocks) => blocks[0].packed.columns(),
-            _ => return None,
-        };
-        let each = Blocks::Plain.size() * columns;
-        let parts = update.chunks(each).zip(carried.chunks_mut(each)).enumerate();
-        let moved = parts.map(|(number, (update, carried))| match self {
-            Self::Int4(weight) => nudge(weight.block(number), update, carried, range),
-            Self::Int8(_, blocks) => nudge(&mut blocks[number], update, carried, range),
-            _ => 0,
-        });
-        Some(moved.sum())
+        match self {
+            Self::Bf16(halves) => Some(halves.nudge(update, carried)),
+            Self::Int4(weight) => {
+                let parts = by_blocks(update, carried, weight.columns()).enumerate();
+                Some(parts.map(|(number, (update, carried))| nudge(weight.block(number), update, carried, range)).sum())
+            }
+            Self::Int8(Blocks::Plain, blocks) => {
+                let parts = by_blocks(update, carried, blocks[0].packed.columns()).zip(blocks);
+                Some(parts.map(|((update, carried), block)| nudge(block, update, carried, range)).sum())
+            }
+            _ => None,
+        }
     }
 
     /// Number of lower-precision elements that differ between two matrices of the same shape; `None` if one has none.
@@ -110,4 +108,14 @@ impl Matrix {
             _ => None,
         }
     }
+}
+
+/// A move of a weight in blocks of 32 rows, and what is carried over, block by block.
+fn by_blocks<'a>(
+    update: &'a [f32],
+    carried: &'a mut [i16],
+    columns: usize,
+) -> impl Iterator<Item = (&'a [f32], &'a mut [i16])> {
+    let each = Blocks::Plain.size() * columns;
+    update.chunks(each).zip(carried.chunks_mut(each))
 }
