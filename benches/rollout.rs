@@ -1,6 +1,6 @@
 //! Training on CartPole-v1: environment steps per second, where the time goes, how it grows with the population.
 //!
-//! `cargo bench -p eggroll-benches --bench rollout`; with `-- --jax --python ../target/peers-venv/bin/python` also the same loop in JAX
+//! `cargo bench -p eggroll-benches --bench rollout`; with `-- --jax --python target/peers-venv/bin/python` also the same loop in JAX
 //! (`benches/peers`). A run is a new network trained for some generations; networks take turns, and medians of their runs are
 //! printed. Only steps of episodes that had not ended count.
 
