@@ -75,6 +75,8 @@ from! {
     WeightsError => Weights,
     #[cfg(feature = "run")]
     eggroll_run::Error => Run,
+    #[cfg(feature = "run")]
+    eggroll_run::distribution::DistributionError => Run,
     #[cfg(feature = "rl")]
     RolloutError => Rollouts,
     #[cfg(feature = "lm")]

@@ -31,7 +31,7 @@ class Table:
     def add(self, what, peer, unit, ours, theirs, lower_is_better):
         ratio = theirs / ours if lower_is_better else ours / theirs
         self.rounds.setdefault((what, peer, unit), []).append((ours, theirs, ratio))
-        say(f"{what}, {peer}: {ratio:.2f}")
+        say(f"{what}, {peer}: {ours:.4g} and {theirs:.4g} {unit}, ratio {ratio:.2f}")
 
     def markdown(self):
         lines = ["| what | peer | ours | peer's | unit | ratio | least, largest | of |", "|---|---|---|---|---|---|---|---|"]
@@ -43,13 +43,17 @@ class Table:
         return "\n".join(lines)
 
 
-def output(command, **options):
-    """What a command prints; its last words and the end of this program, if it fails."""
+class Failed(Exception):
+    """A command that ended with an error."""
+
+
+def output(command):
+    """What a command prints."""
     command = [str(part) for part in command]
     say("running " + " ".join(command))
-    found = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, **options)
+    found = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if found.returncode:
-        sys.exit(f"{' '.join(command)}: ended with {found.returncode}")
+        raise Failed(f"{' '.join(command)}: ended with {found.returncode}")
     return found.stdout
 
 
@@ -163,14 +167,19 @@ def main():
     args = parser.parse_args()
     if args.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {args.rounds}")
-    table = Table()
+    table, failures = Table(), []
     for round in range(args.rounds):
         say(f"round {round + 1} of {args.rounds}")
         for name in args.only:
-            if name != "learning" or round == 0:
+            if name == "learning" and round > 0:
+                continue
+            try:
                 COMPARISONS[name](args, table)
+            except Failed as failure:
+                failures.append(f"round {round + 1}, {name}: {failure}")
     print(header(args))
     print(table.markdown())
+    sys.exit("\n".join(failures) or None)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,60 @@ fn a_reward_of_the_user() -> Result<(), eggroll::Error> {
     Ok(())
 }
 
+mod on_replicas {
+    // ANCHOR: replicas
+    use eggroll::lm::load::Pretrained;
+    use eggroll::lm::reward::{Prompt, Reward};
+    use eggroll::lm::{FinetuneConfig, Lesson, Lessons, Llama, SamplingConfig, StepReport};
+    use eggroll::run::distribution::Distribution;
+    use eggroll::run::{EsTraining, UserError, parameter_digest, print_line};
+    use std::path::Path;
+
+    struct LetterE;
+
+    impl Reward for LetterE {
+        fn score(&self, _prompt: &Prompt, completion: &str) -> f32 {
+            completion.matches('e').count() as f32
+        }
+    }
+
+    struct Questions(Vec<Prompt>, SamplingConfig);
+
+    impl Lessons<Llama> for Questions {
+        fn lesson(&mut self, _generation: u64) -> Result<Lesson<'_>, UserError> {
+            Ok(Lesson::Prompts { reward: &LetterE, prompts: &self.0, sampling: &self.1 })
+        }
+
+        fn after_generation(&mut self, report: &StepReport) -> Result<(), UserError> {
+            print_line!("{report}"); // of rank 0
+            Ok(())
+        }
+    }
+
+    pub fn tune(model: &Path, folder: &Path, replica: Distribution) -> Result<String, eggroll::Error> {
+        let mut finetune = FinetuneConfig::new().with_population_size(8).init::<Llama>(Pretrained::open(model)?)?;
+        let prompts = vec![finetune.chat("Who are you?")?, finetune.chat("What is 2 + 2?")?];
+        let training = EsTraining::new(folder, finetune.training_config(2)).with_distribution(replica);
+        finetune.train(training, &mut Questions(prompts, SamplingConfig::greedy(8)))?;
+        Ok(parameter_digest(finetune.model()))
+    }
+    // ANCHOR_END: replicas
+}
+
+#[test]
+fn replicas_of_a_language_model() -> Result<(), eggroll::Error> {
+    use eggroll::run::distribution::{Distribution, detect, on_devices};
+    let Some(path) = fetched::model() else { return Ok(()) };
+    let folder = tempfile::tempdir().expect("a folder");
+    let alone = on_replicas::tune(&path, &folder.path().join("alone"), Distribution::new(detect()?))?;
+    let shared = folder.path().join("shared");
+    let devices = [Device::flex(), Device::flex()];
+    for found in on_devices(&devices, |replica, _| on_replicas::tune(&path, &shared, Distribution::new(replica))) {
+        assert_eq!(found?, alone);
+    }
+    Ok(())
+}
+
 #[test]
 fn completions_that_are_given() -> Result<(), eggroll::Error> {
     use eggroll::lm::load::Pretrained;

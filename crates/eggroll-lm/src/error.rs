@@ -41,6 +41,18 @@ pub enum Error {
         /// As it was.
         expected: String,
     },
+    /// A run with another strategy than the fine-tuning's.
+    #[error(
+        "the run's strategy has {field} {run}, and that of the fine-tuning has {own}: Finetune::training_config makes a run with its strategy"
+    )]
+    OtherStrategy {
+        /// The setting.
+        field: String,
+        /// As the run has it.
+        run: String,
+        /// As the fine-tuning has it.
+        own: String,
+    },
     /// A call that comes too late.
     #[error(
         "{call} comes before the first step and before the replay log, but {steps} steps were made{}",

@@ -6,7 +6,9 @@ use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::host::Changed;
 use eggroll_core::ParameterTable;
-use eggroll_run::{EsTask, EsTraining, EsTrainingConfig, Generation, ScalarMetric, Scalars, StopReason, UserError};
+use eggroll_run::{
+    EsTask, EsTraining, EsTrainingConfig, Generation, ScalarMetric, Scalars, StopReason, UserError, difference,
+};
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 
 /// Metrics of training specific to language models.
@@ -68,9 +70,12 @@ impl<M: CausalModel> Finetune<M> {
     /// # Errors
     ///
     /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log), as the run makes both itself;
-    /// [`Error::Run`] as [`launch`](EsTraining::launch), with errors of the lessons.
+    /// [`Error::OtherStrategy`] for a run whose strategy has other settings; [`Error::Run`] as [`launch`](EsTraining::launch), with errors of the lessons.
     pub fn train<L: Lessons<M>>(&mut self, training: EsTraining, lessons: &mut L) -> Result<StopReason, Error> {
         self.check_fresh("train")?;
+        if let Some((field, run, own)) = difference(&training.config().strategy, self.strategy.config()) {
+            return Err(Error::OtherStrategy { field, run, own });
+        }
         let training = METRICS.into_iter().fold(training, |all, name| all.metric_train(ScalarMetric::new(name)));
         let first = self.model.clone();
         let mut task = FinetuneTask { finetune: self, lessons, asked: None, table: None, done: None };

@@ -118,6 +118,12 @@ fn other_runs_are_refused() {
     start(finetune(settings())).unwrap();
     let error = start(finetune(settings().with_sigma(0.2))).unwrap_err().to_string();
     assert!(error.contains("sigma") && error.contains("0.2"), "{error}");
+    // A strategy is given twice, and differs.
+    let mut own = finetune(settings());
+    let config = finetune(settings().with_population_size(20)).training_config(2);
+    let error = own.train(EsTraining::new(folder.path(), config), &mut Repeated::until(&items, 99)).unwrap_err();
+    let Error::OtherStrategy { field, run, .. } = &error else { panic!("{error}") };
+    assert_eq!((field.as_str(), run.as_str()), ("population_size", "20"));
     let mut late = finetune(settings());
     late.learn(Items::Shared(&items)).unwrap();
     assert!(matches!(start(late), Err(Error::TooLate { call: "train", steps: 1, logged: false })));

@@ -204,6 +204,11 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self
     }
 
+    /// The configuration of the run.
+    pub fn config(&self) -> &EsTrainingConfig {
+        &self.config
+    }
+
     /// Sets the handle that interrupts the run.
     pub fn with_interrupter(mut self, interrupter: Interrupter) -> Self {
         self.interrupter = interrupter;
