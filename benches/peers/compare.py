@@ -92,7 +92,7 @@ def forward(args, table):
 
 
 def rollout(args, table):
-    command = ["cargo", "bench", "--quiet", "--locked", "-p", "eggroll-benches", "--bench", "rollout", "--", "--jax", "--python", sys.executable]
+    command = ["cargo", "bench", "--quiet", "--locked", "-p", "eggroll-benches", "--bench", "rollout", "--", "--runs", 2, "--generations", 10, "--jax", "--python", sys.executable]
     found = result(output(command))
     name = lambda cell: (tuple(cell["hidden"]), cell["population"], cell["rank"])
     ours = {name(cell): cell["env_steps_per_second"] for cell in found["cells"] if cell["fused"]}
