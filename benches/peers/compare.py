@@ -37,21 +37,29 @@ class Table:
         lines = ["| what | peer | ours | peer's | unit | ratio | least, largest | of |", "|---|---|---|---|---|---|---|---|"]
         for (what, peer, unit), rounds in self.rounds.items():
             ours, theirs, ratios = zip(*rounds)
-            number = lambda values: f"{statistics.median(values):.3g}"
-            lines.append(f"| {what} | {peer} | {number(ours)} | {number(theirs)} | {unit} | {number(ratios)} "
+            lines.append(f"| {what} | {peer} | {shown(ours)} | {shown(theirs)} | {unit} | {shown(ratios)} "
                          f"| {min(ratios):.3g}, {max(ratios):.3g} | {len(ratios)} |")  # fmt: skip
         return "\n".join(lines)
 
 
+def shown(values):
+    """The median, without an exponent."""
+    median = statistics.median(values)
+    return f"{median:,.0f}" if median >= 1000 else f"{median:.3g}"
+
+
 class Failed(Exception):
-    """A command that ended with an error."""
+    """A command that did not start, or ended with an error."""
 
 
 def output(command):
     """What a command prints."""
     command = [str(part) for part in command]
     say("running " + " ".join(command))
-    found = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        found = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}") from error
     if found.returncode:
         raise Failed(f"{' '.join(command)}: ended with {found.returncode}")
     return found.stdout
@@ -155,7 +163,7 @@ def header(args):
     versions = ", ".join(f"{name} {known.get(name, 'not installed')}" for name in packages)
     commit = output(["git", "rev-parse", "--short", "HEAD"]).strip()
     models = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    return f"eggroll {commit}; {versions}; {os.cpu_count()} cores, {models[0] if models else platform.processor()}; {args.rounds} rounds"
+    return f"eggroll {commit}; {versions}; {os.cpu_count()} cores, {models[0] if models else platform.processor()}; rounds: {args.rounds}"
 
 
 def main():
@@ -167,7 +175,7 @@ def main():
     args = parser.parse_args()
     if args.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {args.rounds}")
-    table, failures = Table(), []
+    of_all, table, failures = header(args), Table(), []
     for round in range(args.rounds):
         say(f"round {round + 1} of {args.rounds}")
         for name in args.only:
@@ -177,7 +185,7 @@ def main():
                 COMPARISONS[name](args, table)
             except Failed as failure:
                 failures.append(f"round {round + 1}, {name}: {failure}")
-    print(header(args))
+    print(of_all)
     print(table.markdown())
     sys.exit("\n".join(failures) or None)
 
